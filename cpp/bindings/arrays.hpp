@@ -1,0 +1,55 @@
+// numpy arrays in and out. Arguments are bound with noconvert: the Python layer hands over C-contiguous float64.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "drhmm/types.hpp"
+
+namespace drhmm::bindings {
+
+namespace py = pybind11;
+
+using Array = py::array_t<double, py::array::c_style>;
+using Lengths = std::vector<Index>;
+
+inline void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+inline ConstRows rows(const Array& array, const char* name) {
+  if (array.ndim() != 2) throw std::invalid_argument(std::string(name) + " must have two dimensions");
+  return {array.data(), array.shape(0), array.shape(1)};
+}
+
+inline Eigen::Map<const Vector> vector(const Array& array, const char* name) {
+  if (array.ndim() != 1) throw std::invalid_argument(std::string(name) + " must have one dimension");
+  return {array.data(), array.shape(0)};
+}
+
+inline void check_lengths(const Lengths& lengths, Index n_rows) {
+  Index sum = 0;
+  for (const Index length : lengths) {
+    require(length > 0 && length <= n_rows - sum, "lengths must be positive and sum to the number of rows");
+    sum += length;
+  }
+  require(sum == n_rows, "lengths must be positive and sum to the number of rows");
+}
+
+inline Array new_rows(Index n, Index d) { return Array({n, d}); }
+
+inline Rows mutable_rows(Array& array) { return {array.mutable_data(), array.shape(0), array.shape(1)}; }
+
+template <class Values>
+Array to_numpy(const Eigen::MatrixBase<Values>& values) {
+  Array array = new_rows(values.rows(), values.cols());
+  mutable_rows(array) = values;
+  return array;
+}
+
+}  // namespace drhmm::bindings

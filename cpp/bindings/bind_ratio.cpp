@@ -1,0 +1,134 @@
+#include <pybind11/stl.h>
+
+#include "drhmm/ratio/cross_validation.hpp"
+#include "drhmm/ratio/gram.hpp"
+#include "drhmm/ratio/least_squares.hpp"
+#include "drhmm/ratio/solve.hpp"
+#include "framing.hpp"
+
+namespace drhmm::bindings {
+
+namespace {
+
+void check_training(const ConstRows& frames, const ConstRows& targets, const Eigen::Map<const Vector>& weights) {
+  require(frames.rows() == targets.rows() && frames.rows() == weights.size(),
+          "frames, targets and weights must have the same number of rows");
+}
+
+void add(GramStatistics& self, const Array& frames, const Array& targets, const Array& weights, const Array& centers,
+         double sigma) {
+  const ConstRows frame_rows = rows(frames, "frames");
+  const ConstRows target_rows = rows(targets, "targets");
+  const ConstRows center_rows = rows(centers, "centers");
+  const Eigen::Map<const Vector> weight_vector = vector(weights, "weights");
+  check_training(frame_rows, target_rows, weight_vector);
+  require(frame_rows.cols() == center_rows.cols(), "frames and centers must have the same number of columns");
+  require(center_rows.rows() == self.n_centers() && target_rows.cols() == self.n_classes(),
+          "centers and targets must have the sizes of the statistics");
+  self.add(SquaredExponential(center_rows, sigma), frame_rows, target_rows, weight_vector);
+}
+
+Array cross_validate(const Array& frames, const Array& targets, const Array& weights, const Lengths& fold_sizes,
+                     const Array& centers, const std::vector<double>& sigmas,
+                     const std::vector<double>& relative_rhos, int n_threads) {
+  const ConstRows frame_rows = rows(frames, "frames");
+  const ConstRows target_rows = rows(targets, "targets");
+  const ConstRows center_rows = rows(centers, "centers");
+  const Eigen::Map<const Vector> weight_vector = vector(weights, "weights");
+  check_training(frame_rows, target_rows, weight_vector);
+  check_lengths(fold_sizes, frame_rows.rows());
+  require(fold_sizes.size() >= 2, "cross-validation needs at least two folds");
+  require(center_rows.rows() > 0 && frame_rows.cols() == center_rows.cols(),
+          "frames and centers must have the same number of columns");
+  Array loss({sigmas.size(), relative_rhos.size(), fold_sizes.size()});
+  double* const out = loss.mutable_data();
+  {
+    const py::gil_scoped_release release;
+    cross_validation_loss(frame_rows, target_rows, weight_vector, fold_sizes, center_rows, sigmas, relative_rhos,
+                          n_threads, out);
+  }
+  return loss;
+}
+
+LeastSquaresRatio make_ratio(const Array& centers, double sigma, const Array& theta, const Array& prior, double floor,
+                             double evidence_scale, const Array& mean, const Array& scale, Index window) {
+  const ConstRows center_rows = rows(centers, "centers");
+  const ConstRows theta_rows = rows(theta, "theta");
+  Framing framing = make_framing(mean, scale, window);
+  require(center_rows.rows() > 0 && center_rows.rows() == theta_rows.rows(), "theta must have one row per center");
+  require(center_rows.cols() == framing.frame_size(), "centers must have window * d columns");
+  require(prior.ndim() == 1 && prior.shape(0) == theta_rows.cols() && theta_rows.cols() > 0,
+          "prior must have one entry per column of theta");
+  return {std::move(framing), SquaredExponential(center_rows, sigma), theta_rows, vector(prior, "prior"), floor,
+          evidence_scale};
+}
+
+using Evaluate = void (LeastSquaresRatio::*)(const ConstRows&, const Lengths&, int, Rows) const;
+
+template <Evaluate evaluate>
+Array run(const LeastSquaresRatio& self, const Array& samples, const Lengths& lengths, int n_threads) {
+  const ConstRows input = rows(samples, "samples");
+  require(input.cols() == self.framing().n_columns(), "samples must have the columns the ratio was learned from");
+  check_lengths(lengths, input.rows());
+  Array output = new_rows(input.rows(), self.n_states());
+  Rows out = mutable_rows(output);
+  {
+    const py::gil_scoped_release release;
+    (self.*evaluate)(input, lengths, n_threads, out);
+  }
+  return output;
+}
+
+}  // namespace
+
+void bind_ratio(py::module_& module) {
+  const auto no_gil = py::call_guard<py::gil_scoped_release>();
+  py::class_<GramStatistics>(module, "GramStatistics", py::module_local(),
+                             "Phi^T W Phi, Phi^T W M and 1^T W M, summed over frames; mergeable.")
+      .def(py::init<Index, Index>(), py::arg("n_centers"), py::arg("n_classes"))
+      .def("add", &add, py::arg("frames").noconvert(), py::arg("targets").noconvert(), py::arg("weights").noconvert(),
+           py::arg("centers").noconvert(), py::arg("sigma"), no_gil)
+      .def("merge", &GramStatistics::merge, py::arg("other"), no_gil)
+      .def_property_readonly("gram", [](const GramStatistics& self) { return to_numpy(self.gram()); })
+      .def_property_readonly("moment", [](const GramStatistics& self) { return to_numpy(self.moment()); })
+      .def_property_readonly("mass", [](const GramStatistics& self) {
+        return Array(self.mass().size(), self.mass().data());
+      });
+  py::class_<RegularizedGram>(module, "RegularizedGram", py::module_local(),
+                              "One Cholesky factor of G + rho I for any number of right-hand sides.")
+      .def(py::init([](const Array& gram, double rho) {
+             const ConstRows input = rows(gram, "gram");
+             require(input.rows() == input.cols(), "gram must be square");
+             const py::gil_scoped_release release;
+             return RegularizedGram(Matrix(input), rho);
+           }),
+           py::arg("gram").noconvert(), py::arg("rho"))
+      .def(
+          "solve",
+          [](const RegularizedGram& self, const Array& moment) {
+            const ConstRows input = rows(moment, "moment");
+            require(input.rows() == self.n_centers(), "moment must have one row per center");
+            Matrix theta;
+            {
+              const py::gil_scoped_release release;
+              theta = self.solve(Matrix(input));
+            }
+            return to_numpy(theta);
+          },
+          py::arg("moment").noconvert());
+  module.def("cross_validation_loss", &cross_validate, py::arg("frames").noconvert(), py::arg("targets").noconvert(),
+             py::arg("weights").noconvert(), py::arg("fold_sizes"), py::arg("centers").noconvert(), py::arg("sigmas"),
+             py::arg("relative_rhos"), py::arg("n_threads") = 1,
+             "Held-out squared loss, (sigmas, rhos, folds), of folds that follow one another in frames.");
+  py::class_<LeastSquaresRatio>(module, "LeastSquaresRatio", py::module_local(),
+                                "Log density ratios between states from least-squares posterior estimates.")
+      .def(py::init(&make_ratio), py::kw_only(), py::arg("centers").noconvert(), py::arg("sigma"),
+           py::arg("theta").noconvert(), py::arg("prior").noconvert(), py::arg("floor"), py::arg("evidence_scale"),
+           py::arg("mean").noconvert(), py::arg("scale").noconvert(), py::arg("window"))
+      .def("estimates", &run<&LeastSquaresRatio::estimates>, py::arg("samples").noconvert(), py::arg("lengths"),
+           py::arg("n_threads") = 1, "theta_i^T phi(y), unclipped, (n, S); rows of NaN where a frame is missing.")
+      .def("log_ratios", &run<&LeastSquaresRatio::log_ratios>, py::arg("samples").noconvert(), py::arg("lengths"),
+           py::arg("n_threads") = 1, "log w_i(y), (n, S); rows of NaN where a frame is missing.");
+}
+
+}  // namespace drhmm::bindings

@@ -1,0 +1,137 @@
+#include <pybind11/stl.h>
+
+#include <utility>
+
+#include "arrays.hpp"
+#include "drhmm/recursion/filter.hpp"
+#include "drhmm/recursion/fixed_lag.hpp"
+#include "drhmm/recursion/sequences.hpp"
+#include "drhmm/recursion/smooth.hpp"
+#include "drhmm/recursion/viterbi.hpp"
+
+namespace drhmm::bindings {
+
+namespace {
+
+// Shapes checked once for all recursions.
+struct Problem {
+  ConstRows log_ratios;
+  ConstRows transmat;
+  Eigen::Map<const Vector> startprob;
+
+  Problem(const Array& evidence, const Array& a, const Array& pi, const Lengths& lengths)
+      : log_ratios(rows(evidence, "log_ratios")), transmat(rows(a, "transmat")), startprob(vector(pi, "startprob")) {
+    const Index n_states = log_ratios.cols();
+    require(n_states > 0, "log_ratios must have at least one column");
+    require(transmat.rows() == n_states && transmat.cols() == n_states, "transmat must be (S, S)");
+    require(startprob.size() == n_states, "startprob must be (S)");
+    check_lengths(lengths, log_ratios.rows());
+  }
+
+  ConstRows sequence(Index begin, Index length) const {
+    return {log_ratios.data() + begin * log_ratios.cols(), length, log_ratios.cols()};
+  }
+};
+
+// (outcome, sequence, frame, column); Python turns it into an exception.
+using Report = std::tuple<int, Index, Index, Index>;
+
+Report report(const SequenceStatus& status) {
+  return {static_cast<int>(status.status.outcome), status.sequence, status.status.frame, status.status.column};
+}
+
+// Runs recursion(rows, chain, posteriors, sequence) over all sequences into one (T, S) array.
+template <class Recursion>
+std::pair<Report, Array> posteriors(const Problem& problem, const Lengths& lengths, int n_threads,
+                                    const Recursion& recursion) {
+  Array output = new_rows(problem.log_ratios.rows(), problem.log_ratios.cols());
+  double* const out = output.mutable_data();
+  const Index n_states = problem.log_ratios.cols();
+  SequenceStatus status;
+  {
+    const py::gil_scoped_release release;
+    status = for_each_sequence(problem.transmat, problem.startprob, lengths, n_threads,
+                               [&](const auto& chain, Index begin, Index length, Index sequence) {
+                                 return recursion(problem.sequence(begin, length), chain,
+                                                  Rows(out + begin * n_states, length, n_states), sequence);
+                               });
+  }
+  return {report(status), std::move(output)};
+}
+
+std::pair<Report, Array> bind_filter(const Array& evidence, const Array& transmat, const Array& startprob,
+                                     const Lengths& lengths, int n_threads) {
+  const Problem problem(evidence, transmat, startprob, lengths);
+  return posteriors(problem, lengths, n_threads, [](const ConstRows& rows, const auto& chain, Rows out, Index) {
+    return filter(rows, chain, out);
+  });
+}
+
+std::pair<Report, Array> bind_smooth(const Array& evidence, const Array& transmat, const Array& startprob,
+                                     const Lengths& lengths, int n_threads) {
+  const Problem problem(evidence, transmat, startprob, lengths);
+  return posteriors(problem, lengths, n_threads, [](const ConstRows& rows, const auto& chain, Rows out, Index) {
+    return smooth(rows, chain, out);
+  });
+}
+
+std::pair<Report, Array> bind_fixed_lag(const Array& evidence, const Array& transmat, const Array& startprob,
+                                        const Lengths& lengths, Index lag, int n_threads) {
+  require(lag >= 0, "lag must not be negative");
+  const Problem problem(evidence, transmat, startprob, lengths);
+  return posteriors(problem, lengths, n_threads, [lag](const ConstRows& rows, const auto& chain, Rows out, Index) {
+    return fixed_lag(rows, chain, lag, out);
+  });
+}
+
+std::tuple<Report, Array, Array> bind_expectation(const Array& evidence, const Array& transmat, const Array& startprob,
+                                                  const Lengths& lengths, int n_threads) {
+  const Problem problem(evidence, transmat, startprob, lengths);
+  const Index n_states = problem.log_ratios.cols();
+  std::vector<Matrix> counts(lengths.size());
+  auto [status, gamma] = posteriors(problem, lengths, n_threads,
+                                    [&](const ConstRows& rows, const auto& chain, Rows out, Index sequence) {
+                                      Matrix& own = counts[static_cast<std::size_t>(sequence)];
+                                      own.setZero(n_states, n_states);
+                                      return smooth(rows, chain, out, &own);
+                                    });
+  Matrix total = Matrix::Zero(n_states, n_states);
+  for (const Matrix& own : counts) total += own;
+  return {status, std::move(gamma), to_numpy(total)};
+}
+
+std::pair<Report, py::array_t<std::int64_t>> bind_viterbi(const Array& evidence, const Array& transmat,
+                                                          const Array& startprob, const Lengths& lengths,
+                                                          int n_threads) {
+  const Problem problem(evidence, transmat, startprob, lengths);
+  py::array_t<std::int64_t> output(problem.log_ratios.rows());
+  std::int64_t* const path = output.mutable_data();
+  SequenceStatus status;
+  {
+    const py::gil_scoped_release release;
+    status = for_each_sequence(problem.transmat, problem.startprob, lengths, n_threads,
+                               [&](const auto& chain, Index begin, Index length, Index) {
+                                 return viterbi(problem.sequence(begin, length), chain, path + begin);
+                               });
+  }
+  return {report(status), std::move(output)};
+}
+
+}  // namespace
+
+void bind_recursion(py::module_& module) {
+  const auto define = [&](const char* name, auto function, const char* text) {
+    module.def(name, function, py::arg("log_ratios").noconvert(), py::arg("transmat").noconvert(),
+               py::arg("startprob").noconvert(), py::arg("lengths"), py::arg("n_threads") = 1, text);
+  };
+  define("filter", &bind_filter, "p(x_t = i | y_1..y_t).");
+  define("smooth", &bind_smooth, "p(x_t = i | y_1..y_T).");
+  define("expectation", &bind_expectation, "Smoothed posteriors and expected transition counts.");
+  define("viterbi", &bind_viterbi, "The most probable path.");
+  module.def("fixed_lag", &bind_fixed_lag, py::arg("log_ratios").noconvert(), py::arg("transmat").noconvert(),
+             py::arg("startprob").noconvert(), py::arg("lengths"), py::arg("lag"), py::arg("n_threads") = 1,
+             "p(x_t = i | y_1..y_min(t+lag, T)).");
+  module.attr("OUTCOMES") = py::make_tuple("ok", "impossible", "partial_nan", "out_of_range");
+}
+
+}  // namespace drhmm::bindings

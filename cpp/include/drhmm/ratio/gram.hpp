@@ -1,0 +1,61 @@
+// Sufficient statistics of least-squares ratios: sums over frames that can be merged in any order.
+#pragma once
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "drhmm/features/squared_exponential.hpp"
+
+namespace drhmm {
+
+class GramStatistics {
+ public:
+  GramStatistics(Index n_centers, Index n_classes)
+      : gram_(Matrix::Zero(n_centers, n_centers)),
+        moment_(Matrix::Zero(n_centers, n_classes)),
+        mass_(Vector::Zero(n_classes)) {}
+
+  // Adds Phi^T W Phi, Phi^T W M and 1^T W M of frames (n, D), targets (n, S) and weights (n), block by block.
+  void add(const SquaredExponential& features, const ConstRows& frames, const ConstRows& targets,
+           const Eigen::Map<const Vector>& weights) {
+    constexpr Index kBlock = 512;
+    RowMatrix phi;
+    for (Index first = 0; first < frames.rows(); first += kBlock) {
+      const Index count = std::min(kBlock, frames.rows() - first);
+      features.evaluate(frames.middleRows(first, count), phi);
+      const Vector root = weights.segment(first, count).cwiseSqrt();
+      phi = root.asDiagonal() * phi;
+      const RowMatrix weighted = root.asDiagonal() * targets.middleRows(first, count);
+      gram_.selfadjointView<Eigen::Lower>().rankUpdate(phi.transpose());
+      moment_.noalias() += phi.transpose() * weighted;
+      mass_.noalias() += weighted.transpose() * root;
+    }
+  }
+
+  void merge(const GramStatistics& other) { combine(other, 1.0); }
+  void remove(const GramStatistics& other) { combine(other, -1.0); }
+
+  Index n_centers() const { return gram_.rows(); }
+  Index n_classes() const { return moment_.cols(); }
+
+  const Matrix& lower_gram() const { return gram_; }  // only the lower triangle is filled
+  Matrix gram() const { return gram_.selfadjointView<Eigen::Lower>(); }
+  const Matrix& moment() const { return moment_; }
+  const Vector& mass() const { return mass_; }
+
+ private:
+  void combine(const GramStatistics& other, double sign) {
+    if (other.n_centers() != n_centers() || other.n_classes() != n_classes()) {
+      throw std::invalid_argument("statistics of different sizes cannot be merged");
+    }
+    gram_ += sign * other.gram_;
+    moment_ += sign * other.moment_;
+    mass_ += sign * other.mass_;
+  }
+
+  Matrix gram_;    // (B, B)
+  Matrix moment_;  // (B, S)
+  Vector mass_;    // (S)
+};
+
+}  // namespace drhmm

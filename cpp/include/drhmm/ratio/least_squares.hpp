@@ -1,0 +1,89 @@
+// Log density ratios between states from least-squares posterior estimates.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "drhmm/features/frames.hpp"
+#include "drhmm/features/squared_exponential.hpp"
+#include "drhmm/parallel.hpp"
+
+namespace drhmm {
+
+// Calls use(first, values) for every frame of the reader in blocks, with values (count, S) = phi(y)^T Theta;
+// rows of missing frames are NaN. The features of all frames are never stored.
+template <class Use>
+void for_each_estimate(const FrameReader& reader, const SquaredExponential& features, const Matrix& theta,
+                       int n_threads, const Use& use) {
+  constexpr Index kBlock = 128;
+  const Index n_blocks = (reader.n_frames() + kBlock - 1) / kBlock;
+  parallel_for(n_blocks, n_threads, [&](Index block) {
+    const Index first = block * kBlock;
+    const Index count = std::min(kBlock, reader.n_frames() - first);
+    RowMatrix frames, phi;
+    std::vector<char> missing;
+    reader.read(first, count, frames, missing);
+    features.evaluate(frames, phi);
+    RowMatrix values = phi * theta;
+    for (Index k = 0; k < count; ++k) {
+      if (missing[static_cast<std::size_t>(k)]) values.row(k).setConstant(std::numeric_limits<double>::quiet_NaN());
+    }
+    use(first, values);
+  });
+}
+
+// log w_i(y) = kappa log(q_i(y) / prior_i), q_i = max(theta_i^T phi(y), floor * S * prior_i), up to a constant per row.
+class LeastSquaresRatio {
+ public:
+  LeastSquaresRatio(Framing framing, SquaredExponential features, Matrix theta, Vector prior, double floor,
+                    double evidence_scale)
+      : framing_(std::move(framing)),
+        features_(std::move(features)),
+        theta_(std::move(theta)),
+        prior_(std::move(prior)),
+        floors_(floor * static_cast<double>(prior_.size()) * prior_),
+        evidence_scale_(evidence_scale) {}
+
+  const Framing& framing() const { return framing_; }
+  Index n_states() const { return theta_.cols(); }
+
+  void estimates(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, Rows out) const {
+    for_each_estimate(FrameReader(framing_, samples, lengths), features_, theta_, n_threads,
+                      [&](Index first, const RowMatrix& values) { out.middleRows(first, values.rows()) = values; });
+  }
+
+  void log_ratios(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, Rows out) const {
+    for_each_estimate(FrameReader(framing_, samples, lengths), features_, theta_, n_threads,
+                      [&](Index first, const RowMatrix& values) {
+                        for (Index k = 0; k < values.rows(); ++k) evidence(values.row(k), out.row(first + k));
+                      });
+  }
+
+ private:
+  template <class Estimates, class Evidence>
+  void evidence(const Estimates& estimates, Evidence&& log_ratios) const {
+    bool none = true;
+    for (Index i = 0; i < n_states(); ++i) {
+      if (std::isnan(estimates[i])) {
+        log_ratios.setConstant(std::numeric_limits<double>::quiet_NaN());
+        return;
+      }
+      const double q = std::max(estimates[i], floors_[i]);
+      none = none && q == 0;
+      log_ratios[i] = evidence_scale_ * std::log(q / prior_[i]);
+    }
+    if (none) log_ratios.setZero();  // every class estimates 0: no evidence, all w_ij = 1
+  }
+
+  Framing framing_;
+  SquaredExponential features_;
+  Matrix theta_;   // (B, S)
+  Vector prior_;   // (S)
+  Vector floors_;  // (S)
+  double evidence_scale_;
+};
+
+}  // namespace drhmm

@@ -1,0 +1,37 @@
+// Forward ratios rf_i(t) = p(x_t = i | y_1..y_t) / p(x_t = pivot | y_1..y_t), up to a power of two per frame.
+#pragma once
+
+#include "drhmm/recursion/step.hpp"
+
+namespace drhmm {
+
+// Calls visit(t, message) with the forward message of each frame; visit may return an outcome that stops the pass.
+template <class Number, class Visit>
+Status forward_pass(const ConstRows& log_ratios, const Chain<Number>& chain, const Visit& visit) {
+  NumberVector<Number> message = chain.startprob;
+  NumberVector<Number> predicted(chain.n_states());
+  Status status;
+  for (Index t = 0; t < log_ratios.rows(); ++t) {
+    if (t > 0) {
+      predicted.noalias() = chain.transposed * message;
+      message.swap(predicted);
+    }
+    status.outcome = condition(log_ratios.row(t).data(), chain.range, message, status.column);
+    if (status.ok()) status.outcome = visit(t, message);
+    if (!status.ok()) {
+      status.frame = t;
+      return status;
+    }
+  }
+  return status;
+}
+
+// posteriors (T, S): p(x_t = i | y_1..y_t).
+template <class Number>
+Status filter(const ConstRows& log_ratios, const Chain<Number>& chain, Rows posteriors) {
+  return forward_pass(log_ratios, chain, [&](Index t, const NumberVector<Number>& message) {
+    return normalize(message, posteriors.row(t).data()) ? Outcome::ok : Outcome::out_of_range;
+  });
+}
+
+}  // namespace drhmm

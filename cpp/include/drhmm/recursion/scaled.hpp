@@ -1,0 +1,102 @@
+// A positive number with an exponent that cannot overflow: mantissa in [1, 2) times 2^exponent, or zero.
+//
+// Messages of left-right models differ by more than double's range as soon as a few frames speak strongly; the
+// recursions are templates over their number type and run on this one when double is not wide enough.
+#pragma once
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace drhmm {
+
+class Scaled {
+ public:
+  Scaled() = default;
+  // Eigen builds 0 and 1 from int.
+  Scaled(int value) : Scaled(static_cast<double>(value)) {}
+  Scaled(double value) {
+    if (value > 0) {
+      int exponent = 0;
+      mantissa_ = 2 * std::frexp(value, &exponent);
+      exponent_ = exponent - 1;
+    }
+  }
+
+  // e^(x + tail), tail being the digits that did not fit into x. Below e^-2^36 it saturates: the exponents of
+  // 2^26 such frames in a row still add up without overflow.
+  static Scaled exp(double x, double tail = 0) {
+    constexpr double kSmallest = -0x1p36;
+    x = std::max(x, kSmallest);
+    // x = k log 2 + r, |r| <= log(2) / 2; log 2 in two parts keeps r exact to its last digits.
+    const double k = std::nearbyint(x * 1.4426950408889634);
+    const double r = std::fma(-k, 2.3190468138462996e-17, std::fma(-k, 0.6931471805599453, x));
+    Scaled result(std::exp(r + tail));
+    result.exponent_ += static_cast<std::int64_t>(k);
+    return result;
+  }
+
+  explicit operator double() const {
+    if (exponent_ > 1100) return HUGE_VAL;
+    return exponent_ < -1100 ? 0.0 : std::ldexp(mantissa_, static_cast<int>(exponent_));
+  }
+
+  std::int64_t exponent() const { return exponent_; }
+  Scaled times_power_of_two(std::int64_t exponent) const { return Scaled(mantissa_, exponent_ + exponent).renormalized(); }
+
+  friend Scaled operator*(Scaled a, Scaled b) {
+    return Scaled(a.mantissa_ * b.mantissa_, a.exponent_ + b.exponent_).renormalized();
+  }
+  friend Scaled operator/(Scaled a, Scaled b) {
+    Scaled result(a.mantissa_ / b.mantissa_, a.exponent_ - b.exponent_);
+    if (result.mantissa_ < 1 && result.mantissa_ > 0) result = Scaled(2 * result.mantissa_, result.exponent_ - 1);
+    return result;
+  }
+  friend Scaled operator+(Scaled a, Scaled b) {
+    if (a < b) std::swap(a, b);
+    const std::int64_t shift = a.exponent_ - b.exponent_;
+    if (b.mantissa_ == 0 || shift > 60) return a;
+    return Scaled(a.mantissa_ + b.mantissa_ * power_of_two(-shift), a.exponent_).renormalized();
+  }
+  Scaled& operator+=(Scaled other) { return *this = *this + other; }
+  Scaled& operator*=(Scaled other) { return *this = *this * other; }
+
+  friend bool operator<(Scaled a, Scaled b) {
+    if (a.mantissa_ == 0 || b.mantissa_ == 0) return a.mantissa_ < b.mantissa_;
+    return a.exponent_ != b.exponent_ ? a.exponent_ < b.exponent_ : a.mantissa_ < b.mantissa_;
+  }
+  friend bool operator>(Scaled a, Scaled b) { return b < a; }
+  friend bool operator==(Scaled a, Scaled b) { return a.mantissa_ == b.mantissa_ && a.exponent_ == b.exponent_; }
+
+ private:
+  Scaled(double mantissa, std::int64_t exponent) : mantissa_(mantissa), exponent_(exponent) {}
+
+  Scaled renormalized() const {
+    if (mantissa_ >= 2) return Scaled(mantissa_ / 2, exponent_ + 1);
+    return mantissa_ == 0 ? Scaled() : *this;
+  }
+
+  static double power_of_two(std::int64_t exponent) {
+    const std::uint64_t bits = static_cast<std::uint64_t>(exponent + 1023) << 52;
+    double value = 0;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+
+  double mantissa_ = 0;
+  std::int64_t exponent_ = 0;
+};
+
+}  // namespace drhmm
+
+template <>
+struct Eigen::NumTraits<drhmm::Scaled> : Eigen::GenericNumTraits<drhmm::Scaled> {
+  using Real = drhmm::Scaled;
+  using NonInteger = drhmm::Scaled;
+  using Nested = drhmm::Scaled;
+  using Literal = double;
+  enum { IsComplex = 0, IsInteger = 0, IsSigned = 0, RequireInitialization = 1, ReadCost = 2, AddCost = 8, MulCost = 4 };
+};

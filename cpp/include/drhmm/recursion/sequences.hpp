@@ -1,0 +1,41 @@
+// One recursion over many sequences: threads, and the wider number type where double is not enough.
+#pragma once
+
+#include <vector>
+
+#include "drhmm/parallel.hpp"
+#include "drhmm/recursion/step.hpp"
+
+namespace drhmm {
+
+struct SequenceStatus {
+  Status status;
+  Index sequence = -1;
+};
+
+// Calls recursion(chain, begin, length, sequence) for every sequence with a Chain<double>, and again with a
+// Chain<Scaled> if that ran out of range. Reports the first sequence that failed.
+template <class Recursion>
+SequenceStatus for_each_sequence(const ConstRows& transmat, const Eigen::Map<const Vector>& startprob,
+                                 const std::vector<Index>& lengths, int n_threads, const Recursion& recursion) {
+  const Chain<double> chain(transmat, startprob);
+  const Chain<Scaled> scaled_chain(transmat, startprob);
+  std::vector<Index> begins(lengths.size());
+  for (std::size_t k = 1; k < lengths.size(); ++k) begins[k] = begins[k - 1] + lengths[k - 1];
+  std::vector<Status> statuses(lengths.size());
+  parallel_for(static_cast<Index>(lengths.size()), n_threads, [&](Index sequence) {
+    const auto k = static_cast<std::size_t>(sequence);
+    Status status{Outcome::out_of_range, -1, -1};
+    if (chain.range != Range::scaled) status = recursion(chain, begins[k], lengths[k], sequence);
+    if (status.outcome == Outcome::out_of_range) {
+      status = recursion(scaled_chain, begins[k], lengths[k], sequence);
+    }
+    statuses[k] = status;
+  });
+  for (std::size_t k = 0; k < statuses.size(); ++k) {
+    if (!statuses[k].ok()) return {statuses[k], static_cast<Index>(k)};
+  }
+  return {};
+}
+
+}  // namespace drhmm

@@ -1,0 +1,109 @@
+// The two steps that every recursion is made of, and the only place that scales:
+//   predict    message <- A^T message (forward), A message (backward)
+//   condition  message_i <- message_i * w_i(y_t), then divided by a power of two so that the pivot is in [1, 2)
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "drhmm/recursion/chain.hpp"
+
+namespace drhmm {
+
+enum class Outcome {
+  ok,
+  impossible,   // the evidence of this frame contradicts every state that the chain can be in
+  partial_nan,  // a row with some NaN: neither evidence nor missing
+  out_of_range  // double cannot hold the messages from this frame on: repeat with Scaled
+};
+
+struct Status {
+  Outcome outcome = Outcome::ok;
+  Index frame = -1;
+  Index column = -1;
+
+  bool ok() const { return outcome == Outcome::ok; }
+};
+
+namespace detail {
+
+// message * w, with w = e^(log_ratio - pivot). What is possible never becomes an exact zero: where double underflows,
+// its smallest positive number stands for "too small", and rescale decides whether that matters. Entries above the
+// pivot belong to states that cannot be reached; their weight is of no account.
+inline double weighted(double message, double log_ratio, double pivot) {
+  if (log_ratio >= pivot) return message;
+  if (log_ratio == -HUGE_VAL || pivot == HUGE_VAL || message == 0) return 0;
+  return std::max(message * std::exp(log_ratio - pivot), std::numeric_limits<double>::denorm_min());
+}
+
+inline Scaled weighted(Scaled message, double log_ratio, double pivot) {
+  if (log_ratio >= pivot) return message;
+  if (log_ratio == -HUGE_VAL || pivot == HUGE_VAL) return 0;
+  // The difference and what its rounding lost, so that large log ratios keep their digits.
+  const double difference = log_ratio - pivot;
+  const double shifted = difference - log_ratio;
+  const double tail = (log_ratio - (difference - shifted)) - (pivot + shifted);
+  return message * Scaled::exp(difference, std::isfinite(tail) ? tail : 0.0);
+}
+
+// Divides by a power of two, exactly, so that the largest entry lies in [1, 2).
+// Fails where an entry is too small for double to carry it on without loss, unless mixing makes it irrelevant.
+inline Outcome rescale(NumberVector<double>& message, Range range) {
+  constexpr double kSmallestPivot = 0x1p-60;
+  constexpr double kSmallestRatio = 0x1p-960;
+  const double largest = message.maxCoeff();
+  if (!(largest >= kSmallestPivot)) return Outcome::out_of_range;
+  if (range != Range::mixing && (message.array() > 0 && message.array() < kSmallestRatio).any()) {
+    return Outcome::out_of_range;
+  }
+  message *= std::ldexp(1.0, -std::ilogb(largest));
+  return Outcome::ok;
+}
+
+inline Outcome rescale(NumberVector<Scaled>& message, Range) {
+  const std::int64_t exponent = message.maxCoeff().exponent();
+  for (Scaled& value : message) value = value.times_power_of_two(-exponent);
+  return Outcome::ok;
+}
+
+}  // namespace detail
+
+// message <- message .* w(y_t), where row holds log w(y_t); a row of NaN is a missing frame.
+template <class Number>
+Outcome condition(const double* row, Range range, NumberVector<Number>& message, Index& nan_column) {
+  const Index n = message.size();
+  Index n_nan = 0;
+  double pivot = -HUGE_VAL;
+  for (Index i = 0; i < n; ++i) {
+    if (std::isnan(row[i])) {
+      if (n_nan++ == 0) nan_column = i;
+    } else if (row[i] > pivot && message[i] > Number(0)) {
+      pivot = row[i];
+    }
+  }
+  if (n_nan == 0) {
+    if (pivot == -HUGE_VAL) return Outcome::impossible;
+    for (Index i = 0; i < n; ++i) message[i] = detail::weighted(message[i], row[i], pivot);
+  } else if (n_nan < n) {
+    return Outcome::partial_nan;
+  }
+  return detail::rescale(message, range);
+}
+
+// Probabilities from ratios; false where double lost what the largest of them is made of.
+inline bool normalize(const NumberVector<double>& ratios, double* probabilities) {
+  constexpr double kSmallestPivot = 0x1p-20;
+  if (!(ratios.maxCoeff() >= kSmallestPivot)) return false;
+  Eigen::Map<Vector>(probabilities, ratios.size()) = ratios / ratios.sum();
+  return true;
+}
+
+inline bool normalize(const NumberVector<Scaled>& ratios, double* probabilities) {
+  const std::int64_t exponent = ratios.maxCoeff().exponent();
+  Vector relative(ratios.size());
+  for (Index i = 0; i < ratios.size(); ++i) relative[i] = double(ratios[i].times_power_of_two(-exponent));
+  return normalize(relative, probabilities);
+}
+
+}  // namespace drhmm

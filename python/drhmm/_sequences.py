@@ -1,0 +1,97 @@
+"""The three ways to say where sequences begin, brought to one: rows in order, and lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._validation import Array, Lengths, as_lengths, as_samples
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Samples of whole sequences, one after the other.
+
+    ``order`` is the permutation that brought interleaved rows together, or None; ``is_list`` remembers that X was a
+    list of arrays.
+    """
+
+    samples: Array
+    lengths: Lengths
+    dtype: npt.DTypeLike
+    order: npt.NDArray[np.int64] | None = None
+    is_list: bool = False
+
+    def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Rows in the caller's order -> rows of whole sequences."""
+        return values if self.order is None else values[self.order]
+
+    def restore(self, values: npt.NDArray[Any]) -> Any:
+        """Rows of whole sequences -> rows in the caller's order, as a list of arrays if that is what came in."""
+        if self.order is not None:
+            restored = np.empty_like(values)
+            restored[self.order] = values
+            return restored
+        if self.is_list:
+            return np.split(values, np.cumsum(self.lengths)[:-1])
+        return values
+
+
+def is_list_of_sequences(X: Any) -> bool:
+    """Whether X is a list or tuple of two-dimensional arrays (a list of rows is one array)."""
+    return isinstance(X, list | tuple) and len(X) > 0 and getattr(X[0], "ndim", 0) == 2
+
+
+def as_sequences(X: Any, lengths: Any = None, sequence_id: Any = None) -> Sequences:
+    """Read X with `lengths`, with `sequence_id`, as a list of arrays, or as one sequence."""
+    if lengths is not None and sequence_id is not None:
+        raise ValueError("give lengths or sequence_id, not both")
+    if is_list_of_sequences(X):
+        return _from_list(X, lengths, sequence_id)
+    samples = as_samples(X)
+    dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+    if sequence_id is None:
+        return Sequences(samples, as_lengths(lengths, len(samples)), dtype)
+    order, lengths = _group(sequence_id, len(samples))
+    if order is None:
+        return Sequences(samples, lengths, dtype)
+    return Sequences(samples[order], lengths, dtype, order)
+
+
+def _from_list(X: Sequence[Any], lengths: Any, sequence_id: Any) -> Sequences:
+    if lengths is not None or sequence_id is not None:
+        raise ValueError("X is a list of sequences: lengths and sequence_id cannot be given as well")
+    parts = [as_samples(part, f"X[{k}]") for k, part in enumerate(X)]
+    for k, part in enumerate(parts):
+        if part.shape[1] != parts[0].shape[1]:
+            raise ValueError(f"X[{k}] has {part.shape[1]} columns, X[0] has {parts[0].shape[1]}")
+    single = all(getattr(part, "dtype", None) == np.float32 for part in X)
+    dtype = np.float32 if single else np.float64
+    return Sequences(np.concatenate(parts), [len(part) for part in parts], dtype, is_list=True)
+
+
+def _group(sequence_id: Any, n_rows: int) -> tuple[npt.NDArray[np.int64] | None, Lengths]:
+    """Order and lengths that bring rows of equal id together, sequences in order of first appearance."""
+    ids = np.asarray(sequence_id)
+    if ids.shape != (n_rows,):
+        raise ValueError(f"sequence_id must have one value per row: shape {(n_rows,)}, got {ids.shape}")
+    first, codes = _first_appearance(ids)
+    lengths = [int(count) for count in np.bincount(codes, minlength=len(first))]
+    if np.all(np.diff(codes) >= 0):
+        return None, lengths
+    return np.argsort(codes, kind="stable"), lengths
+
+
+def _first_appearance(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Row of the first appearance of each id, in that order, and the code of every row."""
+    try:
+        _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    except TypeError:
+        raise ValueError("sequence_id mixes values that cannot be compared with one another") from None
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return np.sort(first), rank[inverse.reshape(-1)]

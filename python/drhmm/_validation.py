@@ -1,0 +1,148 @@
+"""Checks at the public edge, each made once; messages name the argument, the value and its place."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Lengths = list[int]
+
+ROW_SUM_TOLERANCE = 1e-8
+
+
+def as_matrix(values: Any, name: str) -> Array:
+    """Two-dimensional, C-contiguous, aligned float64; NaN and infinities are left to the caller."""
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        raise ValueError(f"{name} is a masked array with masked values; fill them with NaN to mark missing frames")
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a rectangular array: {error}") from None
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} holds complex numbers. Complex data not supported")
+    if array.dtype.kind not in "fiub":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}: {error}") from None
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must have two dimensions (frames, columns), got shape {array.shape}. Reshape your data: "
+            "array.reshape(-1, 1) for a single column"
+        )
+    return np.require(array, dtype=np.float64, requirements=["C", "A"])
+
+
+def as_samples(values: Any, name: str = "X") -> Array:
+    """Frames by columns, at least one of each, NaN allowed, infinities refused."""
+    samples = as_matrix(values, name)
+    if samples.shape[0] == 0:
+        raise ValueError(f"{name} is empty: 0 sample(s) with shape {samples.shape} while a minimum of 1 is required")
+    if samples.shape[1] == 0:
+        raise ValueError(f"{name} has 0 feature(s) (shape={samples.shape}) while a minimum of 1 is required")
+    infinite = np.isinf(samples)
+    if infinite.any():
+        row, column = np.argwhere(infinite)[0]
+        raise ValueError(f"{name} has an infinite value ({samples[row, column]}) at row {row}, column {column}")
+    return samples
+
+
+def as_lengths(lengths: Any, n_rows: int) -> Lengths:
+    """Positive sequence lengths that sum to the number of rows; None is one sequence."""
+    if lengths is None:
+        return [n_rows]
+    array = np.asarray(lengths)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(f"lengths must be a one-dimensional sequence of integers, got {lengths!r}")
+    for place, length in enumerate(array):
+        if length <= 0:
+            raise ValueError(f"lengths must be positive: sequence {place} has length {length}")
+    if array.sum() != n_rows:
+        raise ValueError(f"lengths sum to {array.sum()}, but there are {n_rows} rows")
+    return [int(length) for length in array]
+
+
+def _as_probabilities(values: Array, name: str) -> Array:
+    """Rows of non-negative numbers that sum to one, divided by their sum to the last digit."""
+    for row, probabilities in enumerate(np.atleast_2d(values)):
+        place = f" of row {row}" if values.ndim == 2 else ""
+        for column, value in enumerate(probabilities):
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} has {value} at column {column}{place}: probabilities are 0 or more")
+        if abs(probabilities.sum() - 1) > ROW_SUM_TOLERANCE:
+            raise ValueError(f"{name}: the sum{place} is {probabilities.sum():.10g}, not 1")
+    normalized: Array = values / values.sum(axis=-1, keepdims=True)
+    return normalized
+
+
+def as_transmat(values: Any, n_states: int, name: str = "transmat") -> Array:
+    """(S, S) with rows that sum to one."""
+    transmat = as_matrix(values, name)
+    if transmat.shape != (n_states, n_states):
+        raise ValueError(f"{name} must have shape {(n_states, n_states)}, got {transmat.shape}")
+    return _as_probabilities(transmat, name)
+
+
+def as_startprob(values: Any, n_states: int, name: str = "startprob") -> Array:
+    """(S,) that sums to one."""
+    startprob = np.asarray(values, dtype=np.float64)
+    if startprob.shape != (n_states,):
+        raise ValueError(f"{name} must have shape {(n_states,)}, got {startprob.shape}")
+    return _as_probabilities(np.ascontiguousarray(startprob), name)
+
+
+def check_number(
+    value: Any,
+    name: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    low_open: bool = False,
+    high_open: bool = False,
+) -> float:
+    """One finite real number within bounds."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    below = value <= low if low_open else value < low
+    above = value >= high if high_open else value > high
+    if below or above:
+        interval = f"{'(' if low_open else '['}{low:g}, {high:g}{')' if high_open else ']'}"
+        raise ValueError(f"{name} must be in {interval}, got {value!r}")
+    return float(value)
+
+
+def check_integer(value: Any, name: str, *, low: int) -> int:
+    """One integer that is not below its bound."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise ValueError(f"{name} must be an integer, got {value!r}")
+    if value < low:
+        raise ValueError(f"{name} must be at least {low}, got {value!r}")
+    return int(value)
+
+
+def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def thread_count(n_threads: int | None) -> int:
+    """Threads to use: the argument, else DRHMM_NUM_THREADS, else the cores this process may run on."""
+    if n_threads is not None:
+        return check_integer(n_threads, "n_threads", low=1)
+    text = os.environ.get("DRHMM_NUM_THREADS")
+    if text:
+        if not text.isdecimal() or int(text) < 1:
+            raise ValueError(f"the environment variable DRHMM_NUM_THREADS must be a positive integer, got {text!r}")
+        return int(text)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

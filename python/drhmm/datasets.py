@@ -1,0 +1,115 @@
+"""Seeded generators of sequences with known states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._validation import Array, as_startprob, as_transmat, check_integer, check_number
+from .features import random_state_of
+
+__all__ = ["markov_chain", "sines", "sines_training"]
+
+#: Angular frequencies of the three regimes of the paper's toy problem.
+FREQUENCIES = (0.2, 0.4, 0.6)
+
+
+def markov_chain(
+    n_samples: int, transmat: Any, startprob: Any = None, *, random_state: Any = None
+) -> npt.NDArray[np.int64]:
+    """Draw one path of a Markov chain.
+
+    Parameters
+    ----------
+    n_samples : int
+        Length of the path.
+    transmat : array of shape (S, S)
+        Transition probabilities.
+    startprob : array of shape (S,), optional
+        Probabilities of the first state; uniform by default.
+    random_state : int, RandomState or None
+        Seed.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        State indices.
+    """
+    check_integer(n_samples, "n_samples", low=1)
+    transmat = as_transmat(transmat, len(np.asarray(transmat)))
+    n_states = len(transmat)
+    startprob = as_startprob(np.full(n_states, 1 / n_states) if startprob is None else startprob, n_states)
+    uniform = random_state_of(random_state).random_sample(n_samples)
+    cumulative = np.cumsum(np.vstack([transmat, startprob]), axis=1)
+    cumulative[:, -1] = 1.0
+    path = np.empty(n_samples, dtype=np.int64)
+    state = n_states
+    for t in range(n_samples):
+        state = int(np.searchsorted(cumulative[state], uniform[t], side="right"))
+        path[t] = state
+    return path
+
+
+def sines(n_samples: int = 1000, *, noise: float = 0.25, stay: float = 0.98, random_state: Any = None) -> Any:
+    """Noisy sines that switch between three frequencies: the toy problem of the paper.
+
+    y_t = sin(f t) + noise, with f = 0.2, 0.4 or 0.6 by regime, and regimes that change with probability 1 - stay.
+
+    Parameters
+    ----------
+    n_samples : int
+        Length of the sequence.
+    noise : float
+        Standard deviation of the noise.
+    stay : float
+        Probability of staying in a regime.
+    random_state : int, RandomState or None
+        Seed.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 1)
+        The signal.
+    y : ndarray of shape (n_samples,)
+        The regime of each sample: 0, 1 or 2.
+
+    Examples
+    --------
+    >>> from drhmm.datasets import sines
+    >>> X, y = sines(5, random_state=0)
+    >>> X.shape, y
+    ((5, 1), array([1, 1, 1, 1, 1]))
+    """
+    check_number(noise, "noise", low=0)
+    check_number(stay, "stay", low=0, high=1)
+    random = random_state_of(random_state)
+    n_states = len(FREQUENCIES)
+    transmat = np.full((n_states, n_states), (1 - stay) / (n_states - 1))
+    np.fill_diagonal(transmat, stay)
+    y = markov_chain(n_samples, transmat, random_state=random)
+    signal = np.sin(np.asarray(FREQUENCIES)[y] * np.arange(n_samples)) + noise * random.standard_normal(n_samples)
+    return signal[:, None], y
+
+
+def sines_training(
+    n_per_state: int = 200, *, window: int = 4, noise: float = 0.25, random_state: Any = None
+) -> tuple[list[Array], list[npt.NDArray[np.int64]]]:
+    """One labelled sequence of each regime of `sines`, long enough for `n_per_state` windows.
+
+    Returns
+    -------
+    X : list of ndarray of shape (n_per_state + window - 1, 1)
+        One signal per regime.
+    y : list of ndarray
+        The regime of each sample.
+    """
+    check_integer(n_per_state, "n_per_state", low=1)
+    check_integer(window, "window", low=1)
+    check_number(noise, "noise", low=0)
+    random = random_state_of(random_state)
+    time = np.arange(n_per_state + window - 1)
+    signals = [np.sin(f * time) + noise * random.standard_normal(len(time)) for f in FREQUENCIES]
+    labels = [np.full(len(time), regime, dtype=np.int64) for regime in range(len(FREQUENCIES))]
+    return [signal[:, None] for signal in signals], labels

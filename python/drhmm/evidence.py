@@ -1,0 +1,67 @@
+"""Learned evidence: from samples to log ratios, ready for inference and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from . import _core
+from ._validation import Array, Lengths
+from .features import Framing
+
+
+@dataclass(frozen=True)
+class KernelEvidence:
+    """Least-squares density ratios: log w_i(y) = kappa log(max(theta_i^T phi(y), floor S prior_i) / prior_i).
+
+    Arrays only; computed by the native core in blocks, so that no call stores the features of all frames.
+    """
+
+    framing: Framing
+    centers: Array
+    sigma: float
+    theta: Array
+    prior: Array
+    floor: float
+    evidence_scale: float
+    _native: _core.LeastSquaresRatio = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        native = _core.LeastSquaresRatio(
+            centers=self.centers,
+            sigma=self.sigma,
+            theta=self.theta,
+            prior=self.prior,
+            floor=self.floor,
+            evidence_scale=self.evidence_scale,
+            mean=self.framing.mean,
+            scale=self.framing.scale,
+            window=self.framing.window,
+        )
+        object.__setattr__(self, "_native", native)
+        for array in (self.centers, self.theta, self.prior, self.framing.mean, self.framing.scale):
+            array.setflags(write=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return KernelEvidence, tuple(getattr(self, item.name) for item in fields(self) if item.init)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self.prior)
+
+    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
+        """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
+        return self._native.log_ratios(samples, lengths, n_threads)
+
+    def estimates(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
+        """Unclipped estimates of p(x_t = i | y_t), shape (T, S); rows of NaN where a frame is missing."""
+        return self._native.estimates(samples, lengths, n_threads)
+
+
+def read_only(array: Array) -> Array:
+    """Contiguous float64 copy that cannot be written to."""
+    copy = np.array(array, dtype=np.float64, order="C")
+    copy.setflags(write=False)
+    return copy

@@ -1,0 +1,88 @@
+"""From samples to frames: standardisation, windows, kernel centres and the distance scale of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._validation import Array, Lengths
+
+
+@dataclass(frozen=True)
+class Framing:
+    """How a frame is made from samples, in batch and in a stream: standardise, then join `window` samples."""
+
+    mean: Array
+    scale: Array
+    window: int = 1
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a sample."""
+        return len(self.mean)
+
+    def frames(self, samples: Array, lengths: Lengths) -> Array:
+        """Frames (n, window * d), oldest sample first; rows of NaN where a window is incomplete or holds a NaN."""
+        return _core.frames(samples, lengths, self.mean, self.scale, self.window)
+
+
+def learn_framing(samples: Array, window: int, standardize: bool) -> Framing:
+    """Mean and standard deviation of every column, from the samples that are there."""
+    n_columns = samples.shape[1]
+    for column in range(n_columns):
+        if np.isnan(samples[:, column]).all():
+            raise ValueError(f"X has no value in column {column}: every entry is NaN")
+    if not standardize:
+        return Framing(np.zeros(n_columns), np.ones(n_columns), window)
+    # Shifting by one value first keeps the digits of data far from zero.
+    origin = np.array([column[np.flatnonzero(~np.isnan(column))[0]] for column in samples.T])
+    shifted = samples - origin
+    offset = np.nanmean(shifted, axis=0)
+    scale = np.nanstd(shifted - offset, axis=0)
+    for column in range(n_columns):
+        if not scale[column] > 0:
+            raise ValueError(
+                f"X is constant in column {column} (value {origin[column]:g}): it cannot be standardised; "
+                "drop the column or use standardize=False"
+            )
+        if not np.isfinite(scale[column]):
+            raise ValueError(f"X spreads too far in column {column}: its variance overflows")
+    return Framing(origin + offset, scale, window)
+
+
+def choose_centers(frames: Array, n_basis: int, random_state: np.random.RandomState) -> Array:
+    """At most `n_basis` kernel centres, drawn from the frames without replacement."""
+    if n_basis >= len(frames):
+        return frames.copy()
+    return np.ascontiguousarray(frames[np.sort(random_state.choice(len(frames), n_basis, replace=False))])
+
+
+def median_distance(centers: Array) -> float:
+    """Median distance between different centres: the scale on which sigma is searched."""
+    shifted = centers - centers.mean(axis=0)
+    norms = (shifted**2).sum(axis=1)
+    squared = norms[:, None] + norms[None, :] - 2 * shifted @ shifted.T
+    # Equal rows can come out a rounding error apart.
+    resolution = 1e-12 * max(float(norms.max()), np.finfo(float).tiny)
+    distances = squared[np.triu_indices(len(centers), k=1)]
+    distances = distances[distances > resolution]
+    if len(distances) == 0:
+        raise ValueError("X has only duplicate frames: there is no distance to learn from")
+    return float(np.sqrt(np.median(distances)))
+
+
+def random_state_of(seed: Any) -> np.random.RandomState:
+    """Generator of a `random_state` argument, as in scikit-learn."""
+    from sklearn.utils import check_random_state
+
+    generator: np.random.RandomState = check_random_state(seed)
+    return generator
+
+
+def complete_rows(frames: Array) -> npt.NDArray[np.bool_]:
+    """Which frames can be used: those without NaN (a frame is NaN in all columns or in none)."""
+    return ~np.isnan(frames[:, 0])

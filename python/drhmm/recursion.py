@@ -1,0 +1,171 @@
+"""Inference on evidence: filtering, smoothing, fixed-lag smoothing, the best path, expected transitions.
+
+Evidence is an array of log ratios, shape (T, S): row t is log w_i(y_t), the log density of the frame in state i, up
+to any constant per row. Log-likelihoods work, and so do log posteriors minus log priors. ``-inf`` excludes a state,
+``+inf`` excludes all others, a row of NaN is a missing frame. `transmat[i, j]` is p(x_t = j | x_{t-1} = i),
+`startprob[i]` is p(x_1 = i); exact zeros are legal and stay exact zeros.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._validation import Array, Lengths, as_lengths, as_matrix, as_startprob, as_transmat, check_integer, thread_count
+from .exceptions import ImpossibleDataError
+
+__all__ = ["expected_transitions", "filter", "fixed_lag", "smooth", "viterbi"]
+
+
+def _problem(log_ratios: Any, transmat: Any, startprob: Any, lengths: Any) -> tuple[Array, Array, Array, Lengths]:
+    evidence = as_matrix(log_ratios, "log_ratios")
+    n_frames, n_states = evidence.shape
+    if n_frames == 0 or n_states == 0:
+        raise ValueError(f"log_ratios is empty: shape {evidence.shape}")
+    return (
+        evidence,
+        as_transmat(transmat, n_states),
+        as_startprob(startprob, n_states),
+        as_lengths(lengths, n_frames),
+    )
+
+
+def _raise(report: tuple[int, int, int, int], lengths: Lengths) -> None:
+    """Turn the core's report into an exception."""
+    outcome, sequence, frame, column = report
+    name = _core.OUTCOMES[outcome]
+    if name == "ok":
+        return
+    row = sum(lengths[:sequence]) + frame
+    if name == "impossible":
+        raise ImpossibleDataError(sequence, frame, row)
+    if name == "partial_nan":
+        raise ValueError(f"log_ratios has NaN at row {row}, column {column}, but not in the whole row")
+    raise AssertionError(f"the native core reported {name} at row {row}")
+
+
+def filter(  # noqa: A001
+    log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
+) -> Array:
+    """Posterior of each state given the past and the present.
+
+    Parameters
+    ----------
+    log_ratios : array of shape (T, S)
+        Evidence, see the module.
+    transmat : array of shape (S, S)
+        Transition probabilities; rows sum to 1.
+    startprob : array of shape (S,)
+        Probabilities of the first state.
+    lengths : sequence of int, optional
+        Lengths of the sequences that `log_ratios` holds one after the other; one sequence by default.
+    n_threads : int, optional
+        Threads over sequences; all cores by default.
+
+    Returns
+    -------
+    ndarray of shape (T, S)
+        p(x_t = i | y_1..y_t); rows sum to 1.
+
+    Raises
+    ------
+    ImpossibleDataError
+        If the evidence of a frame excludes every state that is possible there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import recursion
+    >>> A = [[0.9, 0.1], [0.1, 0.9]]
+    >>> recursion.filter(np.log([[4.0, 1.0], [1.0, 4.0]]), A, [0.5, 0.5]).round(3)
+    array([[0.8  , 0.2  ],
+           [0.412, 0.588]])
+    """
+    evidence, a, pi, parts = _problem(log_ratios, transmat, startprob, lengths)
+    report, posteriors = _core.filter(evidence, a, pi, parts, thread_count(n_threads))
+    _raise(report, parts)
+    return posteriors
+
+
+def smooth(
+    log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
+) -> Array:
+    """Posterior of each state given the whole sequence.
+
+    Parameters and errors as in `filter`.
+
+    Returns
+    -------
+    ndarray of shape (T, S)
+        p(x_t = i | y_1..y_T); rows sum to 1.
+    """
+    evidence, a, pi, parts = _problem(log_ratios, transmat, startprob, lengths)
+    report, posteriors = _core.smooth(evidence, a, pi, parts, thread_count(n_threads))
+    _raise(report, parts)
+    return posteriors
+
+
+def fixed_lag(
+    log_ratios: Any, transmat: Any, startprob: Any, lag: int, *, lengths: Any = None, n_threads: int | None = None
+) -> Array:
+    """Posterior of each state given the past, the present and the next `lag` frames.
+
+    Parameters and errors as in `filter`. ``lag=0`` is filtering; a lag of T - 1 or more is smoothing. The work per
+    frame grows with the lag.
+
+    Returns
+    -------
+    ndarray of shape (T, S)
+        p(x_t = i | y_1..y_min(t+lag, T)); rows sum to 1.
+    """
+    evidence, a, pi, parts = _problem(log_ratios, transmat, startprob, lengths)
+    lag = min(check_integer(lag, "lag", low=0), len(evidence))
+    report, posteriors = _core.fixed_lag(evidence, a, pi, parts, lag, thread_count(n_threads))
+    _raise(report, parts)
+    return posteriors
+
+
+def viterbi(
+    log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
+) -> npt.NDArray[np.int64]:
+    """Most probable path of each sequence.
+
+    Parameters and errors as in `filter`.
+
+    Returns
+    -------
+    ndarray of shape (T,)
+        State indices; where paths are equally probable, the one with the lower index wins.
+    """
+    evidence, a, pi, parts = _problem(log_ratios, transmat, startprob, lengths)
+    report, path = _core.viterbi(evidence, a, pi, parts, thread_count(n_threads))
+    _raise(report, parts)
+    return path
+
+
+def expected_transitions(
+    log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
+) -> Array:
+    """Expected number of transitions between states, summed over all sequences.
+
+    Parameters and errors as in `filter`.
+
+    Returns
+    -------
+    ndarray of shape (S, S)
+        sum_t p(x_t = i, x_{t+1} = j | y_1..y_T); nothing is counted across sequences.
+    """
+    return expectation(log_ratios, transmat, startprob, lengths=lengths, n_threads=n_threads)[1]
+
+
+def expectation(
+    log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
+) -> tuple[Array, Array]:
+    """Smoothed posteriors and expected transitions in one pass: the E step of learning."""
+    evidence, a, pi, parts = _problem(log_ratios, transmat, startprob, lengths)
+    report, posteriors, counts = _core.expectation(evidence, a, pi, parts, thread_count(n_threads))
+    _raise(report, parts)
+    return posteriors, counts

@@ -1,0 +1,9 @@
+"""Readable numpy versions of every native routine: the oracles of the tests.
+
+Nothing here imports the native core, and nothing in the package calls this at run time. The functions take
+validated input; they are written to be compared with the formulas, not to be fast.
+"""
+
+from . import features, ratios, recursion
+
+__all__ = ["features", "ratios", "recursion"]
