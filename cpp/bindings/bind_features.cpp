@@ -48,8 +48,8 @@ void bind_features(py::module_& module) {
   module.def("frames", &frames, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("mean").noconvert(),
              py::arg("scale").noconvert(), py::arg("window"),
              "Standardised windows of samples, (n, window * d); rows of NaN where a window is incomplete.");
-  module.def("squared_exponential", &squared_exponential, py::arg("frames").noconvert(),
-             py::arg("centers").noconvert(), py::arg("sigma"), "exp(-|y - c|^2 / (2 sigma^2)), (n, B).");
+  module.def("squared_exponential", &squared_exponential, py::arg("frames").noconvert(), py::arg("centers").noconvert(),
+             py::arg("sigma"), "exp(-|y - c|^2 / (2 sigma^2)), (n, B).");
 }
 
 }  // namespace drhmm::bindings

@@ -29,8 +29,8 @@ void add(GramStatistics& self, const Array& frames, const Array& targets, const 
 }
 
 Array cross_validate(const Array& frames, const Array& targets, const Array& weights, const Lengths& fold_sizes,
-                     const Array& centers, const std::vector<double>& sigmas,
-                     const std::vector<double>& relative_rhos, int n_threads) {
+                     const Array& centers, const std::vector<double>& sigmas, const std::vector<double>& relative_rhos,
+                     int n_threads) {
   const ConstRows frame_rows = rows(frames, "frames");
   const ConstRows target_rows = rows(targets, "targets");
   const ConstRows center_rows = rows(centers, "centers");
@@ -91,9 +91,8 @@ void bind_ratio(py::module_& module) {
       .def("merge", &GramStatistics::merge, py::arg("other"), no_gil)
       .def_property_readonly("gram", [](const GramStatistics& self) { return to_numpy(self.gram()); })
       .def_property_readonly("moment", [](const GramStatistics& self) { return to_numpy(self.moment()); })
-      .def_property_readonly("mass", [](const GramStatistics& self) {
-        return Array(self.mass().size(), self.mass().data());
-      });
+      .def_property_readonly("mass",
+                             [](const GramStatistics& self) { return Array(self.mass().size(), self.mass().data()); });
   py::class_<RegularizedGram>(module, "RegularizedGram", py::module_local(),
                               "One Cholesky factor of G + rho I for any number of right-hand sides.")
       .def(py::init([](const Array& gram, double rho) {

@@ -62,17 +62,15 @@ std::pair<Report, Array> posteriors(const Problem& problem, const Lengths& lengt
 std::pair<Report, Array> bind_filter(const Array& evidence, const Array& transmat, const Array& startprob,
                                      const Lengths& lengths, int n_threads) {
   const Problem problem(evidence, transmat, startprob, lengths);
-  return posteriors(problem, lengths, n_threads, [](const ConstRows& rows, const auto& chain, Rows out, Index) {
-    return filter(rows, chain, out);
-  });
+  return posteriors(problem, lengths, n_threads,
+                    [](const ConstRows& rows, const auto& chain, Rows out, Index) { return filter(rows, chain, out); });
 }
 
 std::pair<Report, Array> bind_smooth(const Array& evidence, const Array& transmat, const Array& startprob,
                                      const Lengths& lengths, int n_threads) {
   const Problem problem(evidence, transmat, startprob, lengths);
-  return posteriors(problem, lengths, n_threads, [](const ConstRows& rows, const auto& chain, Rows out, Index) {
-    return smooth(rows, chain, out);
-  });
+  return posteriors(problem, lengths, n_threads,
+                    [](const ConstRows& rows, const auto& chain, Rows out, Index) { return smooth(rows, chain, out); });
 }
 
 std::pair<Report, Array> bind_fixed_lag(const Array& evidence, const Array& transmat, const Array& startprob,
@@ -89,12 +87,12 @@ std::tuple<Report, Array, Array> bind_expectation(const Array& evidence, const A
   const Problem problem(evidence, transmat, startprob, lengths);
   const Index n_states = problem.log_ratios.cols();
   std::vector<Matrix> counts(lengths.size());
-  auto [status, gamma] = posteriors(problem, lengths, n_threads,
-                                    [&](const ConstRows& rows, const auto& chain, Rows out, Index sequence) {
-                                      Matrix& own = counts[static_cast<std::size_t>(sequence)];
-                                      own.setZero(n_states, n_states);
-                                      return smooth(rows, chain, out, &own);
-                                    });
+  auto [status, gamma] =
+      posteriors(problem, lengths, n_threads, [&](const ConstRows& rows, const auto& chain, Rows out, Index sequence) {
+        Matrix& own = counts[static_cast<std::size_t>(sequence)];
+        own.setZero(n_states, n_states);
+        return smooth(rows, chain, out, &own);
+      });
   Matrix total = Matrix::Zero(n_states, n_states);
   for (const Matrix& own : counts) total += own;
   return {status, std::move(gamma), to_numpy(total)};

@@ -1,1 +1,51 @@
-"""drhmm."""
+"""Density ratio hidden Markov models: sequence labelling, filtering and anomaly detection."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import recursion
+from .exceptions import ImpossibleDataError
+from .model import Model
+from .version import __version__, show_versions
+
+if TYPE_CHECKING:
+    from . import datasets, plotting, ratios, reference
+    from .estimator import DensityRatioHMM
+
+__all__ = [
+    "DensityRatioHMM",
+    "ImpossibleDataError",
+    "Model",
+    "__version__",
+    "datasets",
+    "plotting",
+    "ratios",
+    "recursion",
+    "reference",
+    "show_versions",
+]
+
+# Names that bring scikit-learn or matplotlib with them arrive when they are first used.
+_LAZY = {
+    "DensityRatioHMM": ("estimator", "DensityRatioHMM"),
+    "datasets": ("datasets", None),
+    "plotting": ("plotting", None),
+    "ratios": ("ratios", None),
+    "reference": ("reference", None),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'drhmm' has no attribute {name!r}")
+    module_name, attribute = _LAZY[name]
+    module = importlib.import_module(f".{module_name}", __name__)
+    value = module if attribute is None else getattr(module, attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -29,7 +29,12 @@ def smooth(
     log_ratios: _Array, transmat: _Array, startprob: _Array, lengths: Sequence[int], n_threads: int = 1
 ) -> tuple[_Report, _Array]: ...
 def fixed_lag(
-    log_ratios: _Array, transmat: _Array, startprob: _Array, lengths: Sequence[int], lag: int, n_threads: int = 1
+    log_ratios: _Array,
+    transmat: _Array,
+    startprob: _Array,
+    lengths: Sequence[int],
+    lag: int,
+    n_threads: int = 1,
 ) -> tuple[_Report, _Array]: ...
 def viterbi(
     log_ratios: _Array, transmat: _Array, startprob: _Array, lengths: Sequence[int], n_threads: int = 1

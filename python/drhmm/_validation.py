@@ -110,12 +110,13 @@ def check_number(
     """One finite real number within bounds."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
-    below = value <= low if low_open else value < low
-    above = value >= high if high_open else value > high
+    number = float(value)
+    below = number <= low if low_open else number < low
+    above = number >= high if high_open else number > high
     if below or above:
-        interval = f"{'(' if low_open else '['}{low:g}, {high:g}{')' if high_open else ']'}"
+        interval = f"{'(' if low_open else '['}{low:g}, {high:g}{')' if high_open or high == math.inf else ']'}"
         raise ValueError(f"{name} must be in {interval}, got {value!r}")
-    return float(value)
+    return number
 
 
 def check_integer(value: Any, name: str, *, low: int) -> int:

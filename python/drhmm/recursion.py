@@ -14,7 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._validation import Array, Lengths, as_lengths, as_matrix, as_startprob, as_transmat, check_integer, thread_count
+from ._validation import (
+    Array,
+    Lengths,
+    as_lengths,
+    as_matrix,
+    as_startprob,
+    as_transmat,
+    check_integer,
+    thread_count,
+)
 from .exceptions import ImpossibleDataError
 
 __all__ = ["expected_transitions", "filter", "fixed_lag", "smooth", "viterbi"]
@@ -109,7 +118,13 @@ def smooth(
 
 
 def fixed_lag(
-    log_ratios: Any, transmat: Any, startprob: Any, lag: int, *, lengths: Any = None, n_threads: int | None = None
+    log_ratios: Any,
+    transmat: Any,
+    startprob: Any,
+    lag: int,
+    *,
+    lengths: Any = None,
+    n_threads: int | None = None,
 ) -> Array:
     """Posterior of each state given the past, the present and the next `lag` frames.
 

@@ -1,13 +1,37 @@
-"""Contiguous folds, and the choice of sigma, rho and the evidence scale."""
+"""Contiguous folds, and the choice of sigma and rho by cross-validation."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ._validation import Lengths
+from . import _core
+from ._validation import Array, Lengths
 
 N_FOLDS = 5
+
+#: Sigma over the median distance between centres, and rho over the number of training frames, without any data.
+DEFAULT_SIGMA = 0.7
+DEFAULT_RHO = 0.01
+
+SIGMA_GRID = (0.35, 0.5, 0.7, 1.0, 1.4)
+RHO_GRID = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+
+#: Squared loss, summed over frames, that data must gain per squared grid step away from the default.
+PULL = 1.5
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What cross-validation saw and chose: `loss[s, r]` per frame belongs to `sigmas[s]` and `rhos[r]`."""
+
+    sigmas: Array
+    rhos: Array
+    loss: Array
+    sigma: float
+    rho: float
 
 
 def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np.int64]:
@@ -21,3 +45,43 @@ def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np
         block = np.arange(length) * n_folds // length if length >= n_folds else np.arange(length)
         folds.append((block + k) % n_folds)
     return np.concatenate(folds)
+
+
+def select(
+    frames: Array,
+    targets: Array,
+    weights: Array,
+    folds: npt.NDArray[np.int64],
+    centers: Array,
+    median: float,
+    sigma: float | None,
+    rho: float | None,
+    n_threads: int,
+) -> Selection:
+    """Choose what is None of sigma and rho by held-out squared loss, pulled towards the defaults.
+
+    With few noisy frames the smallest held-out loss belongs to an almost constant predictor, which is useless as
+    evidence. The pull is a fixed amount of summed loss per squared grid step (a factor sqrt 2 in sigma, sqrt 10 in
+    rho): a hundred frames stay near the defaults, thousands go where the loss is smallest.
+    """
+    sigmas = np.array(SIGMA_GRID) * median if sigma is None else np.array([sigma])
+    rhos = np.array(RHO_GRID) if rho is None else np.array([rho])
+    order = np.argsort(folds, kind="stable")
+    sizes = [int(size) for size in np.bincount(folds) if size > 0]
+    summed = _core.cross_validation_loss(
+        frames[order],
+        targets[order],
+        weights[order],
+        sizes,
+        centers,
+        sigmas.tolist(),
+        rhos.tolist(),
+        n_threads,
+    ).sum(axis=2)
+    sigma_steps = np.log2(sigmas / (DEFAULT_SIGMA * median)) * 2 if sigma is None else np.zeros(1)
+    rho_steps = np.log10(rhos / DEFAULT_RHO) * 2 if rho is None else np.zeros(1)
+    penalty = PULL * np.add.outer(sigma_steps**2, rho_steps**2)
+    # Weights of another unit than "one per frame" must not change how strong the pull is.
+    unit = weights.sum() / len(weights)
+    s, r = np.unravel_index(np.argmin(summed + unit * penalty), summed.shape)
+    return Selection(sigmas, rhos, summed / weights.sum(), float(sigmas[s]), float(rhos[r]))

@@ -19,8 +19,7 @@ def gram_statistics(features: Array, targets: Array, weights: Array | None = Non
 
 def solve_theta(gram: Array, moment: Array, rho: float) -> Array:
     """Theta = (G + rho I)^-1 H for all classes at once."""
-    theta: Array = np.linalg.solve(gram + rho * np.eye(len(gram)), moment)
-    return theta
+    return np.asarray(np.linalg.solve(gram + rho * np.eye(len(gram)), moment), dtype=np.float64)
 
 
 def posterior_estimates(frames: Array, centers: Array, sigma: float, theta: Array) -> Array:
@@ -30,7 +29,7 @@ def posterior_estimates(frames: Array, centers: Array, sigma: float, theta: Arra
 
 
 def log_ratios(estimates: Array, prior: Array, floor: float, evidence_scale: float) -> Array:
-    """log w_i(y) = evidence_scale * log(q_i(y) / prior_i), up to a constant per row.
+    """Log w_i(y) = evidence_scale * log(q_i(y) / prior_i), up to a constant per row.
 
     q_i = max(theta_i^T phi, floor * S * prior_i): the floor is the same for every class once the prior is divided
     out. With floor 0 a frame that every class estimates as 0 carries no evidence: all w_ij = 1.

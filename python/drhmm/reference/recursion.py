@@ -119,9 +119,7 @@ def expected_transitions(log_ratios: Array, transmat: Array, startprob: Array) -
     return counts
 
 
-def path_log_probability(
-    path: npt.NDArray[np.int64], log_ratios: Array, transmat: Array, startprob: Array
-) -> float:
+def path_log_probability(path: npt.NDArray[np.int64], log_ratios: Array, transmat: Array, startprob: Array) -> float:
     """Log probability of one path times its evidence, up to a constant."""
     evidence = prepare(log_ratios)
     total = _log(startprob)[path[0]] + evidence[0, path[0]]
@@ -130,9 +128,7 @@ def path_log_probability(
     return float(total)
 
 
-def enumerate_paths(
-    log_ratios: Array, transmat: Array, startprob: Array
-) -> tuple[Array, Array, npt.NDArray[np.int64]]:
+def enumerate_paths(log_ratios: Array, transmat: Array, startprob: Array) -> tuple[Array, Array, npt.NDArray[np.int64]]:
     """Smoothed posteriors, expected transitions and the best path from all S^T paths, one by one."""
     n, s = log_ratios.shape
     paths = np.array(list(itertools.product(range(s), repeat=n)))

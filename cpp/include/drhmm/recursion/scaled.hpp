@@ -45,7 +45,9 @@ class Scaled {
   }
 
   std::int64_t exponent() const { return exponent_; }
-  Scaled times_power_of_two(std::int64_t exponent) const { return Scaled(mantissa_, exponent_ + exponent).renormalized(); }
+  Scaled times_power_of_two(std::int64_t exponent) const {
+    return Scaled(mantissa_, exponent_ + exponent).renormalized();
+  }
 
   friend Scaled operator*(Scaled a, Scaled b) {
     return Scaled(a.mantissa_ * b.mantissa_, a.exponent_ + b.exponent_).renormalized();
@@ -98,5 +100,13 @@ struct Eigen::NumTraits<drhmm::Scaled> : Eigen::GenericNumTraits<drhmm::Scaled> 
   using NonInteger = drhmm::Scaled;
   using Nested = drhmm::Scaled;
   using Literal = double;
-  enum { IsComplex = 0, IsInteger = 0, IsSigned = 0, RequireInitialization = 1, ReadCost = 2, AddCost = 8, MulCost = 4 };
+  enum {
+    IsComplex = 0,
+    IsInteger = 0,
+    IsSigned = 0,
+    RequireInitialization = 1,
+    ReadCost = 2,
+    AddCost = 8,
+    MulCost = 4
+  };
 };

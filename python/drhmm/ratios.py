@@ -1,0 +1,202 @@
+"""Where evidence comes from: estimators of density ratios between states.
+
+A ratio source learns from frames (N, D) and targets (N, S), the probability of each state at each frame (one-hot for
+known labels), and turns frames into log ratios (n, S).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._validation import Array, as_matrix, check_integer, check_number, thread_count
+from .evidence import KernelEvidence, read_only
+from .features import Framing, choose_centers, median_distance, random_state_of
+from .selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Selection, contiguous_folds, select
+
+__all__ = ["LeastSquares"]
+
+
+class LeastSquares:
+    """Density ratios by kernel least squares: one Gram matrix and one Cholesky factor for all states.
+
+    Parameters
+    ----------
+    n_basis : int
+        Number of kernel centres, drawn from the training frames (all of them when there are fewer).
+    sigma : float or {"cv", "default"}
+        Kernel width: a number, cross-validated, or 0.7 times the median distance between centres.
+    rho : float or {"cv", "default"}
+        Regularisation over the number of training frames (``rho * N`` is added to the diagonal of the Gram matrix):
+        a number, cross-validated, or 0.01.
+    floor : float
+        Smallest posterior estimate, for balanced states: q_i is at least ``floor * S * prior_i``. 0 is the rule of
+        the paper, by which one noisy frame can exclude a state.
+    random_state : int, RandomState or None
+        Seed of the choice of centres.
+    n_threads : int, optional
+        Threads; all cores by default.
+
+    Attributes
+    ----------
+    centers_ : ndarray of shape (B, D)
+        Kernel centres.
+    theta_ : ndarray of shape (B, S)
+        Coefficients: ``theta_i^T phi(y)`` estimates p(x = i | y).
+    prior_ : ndarray of shape (S,)
+        Share of each state in the training frames.
+    sigma_, rho_ : float
+        Kernel width and regularisation that were used.
+    selection_ : Selection or None
+        The cross-validation table, if there was one.
+
+    Notes
+    -----
+    With features phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2)), Theta = (Phi^T Phi + rho N I)^-1 Phi^T M, and
+    w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), floor).
+    """
+
+    def __init__(
+        self,
+        n_basis: int = 500,
+        sigma: float | str = "cv",
+        rho: float | str = "cv",
+        floor: float = 0.01,
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.n_basis = n_basis
+        self.sigma = sigma
+        self.rho = rho
+        self.floor = floor
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    def check_parameters(self) -> None:
+        """Raise a ValueError that names the first setting out of range."""
+        check_integer(self.n_basis, "n_basis", low=1)
+        for name in ("sigma", "rho"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                if value not in ("cv", "default"):
+                    raise ValueError(f"{name} must be a positive number, 'cv' or 'default', got {value!r}")
+            else:
+                check_number(value, name, low=0, low_open=True)
+        check_number(self.floor, "floor", low=0, high=1, high_open=True)
+        thread_count(self.n_threads)
+
+    def fit(
+        self,
+        frames: Any,
+        targets: Any,
+        sample_weight: Any = None,
+        *,
+        folds: npt.NDArray[np.int64] | None = None,
+    ) -> LeastSquares:
+        """Learn from frames (N, D) and targets (N, S).
+
+        Parameters
+        ----------
+        frames : array of shape (N, D)
+            Training frames without NaN.
+        targets : array of shape (N, S)
+            Probability of each state at each frame.
+        sample_weight : array of shape (N,), optional
+            Weight of each frame.
+        folds : array of int of shape (N,), optional
+            Fold of each frame for cross-validation; five contiguous blocks by default.
+
+        Returns
+        -------
+        LeastSquares
+            Itself.
+        """
+        self.check_parameters()
+        frames, targets = as_matrix(frames, "frames"), as_matrix(targets, "targets")
+        weights = np.ones(len(frames)) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
+        centers = choose_centers(frames, self.n_basis, random_state_of(self.random_state))
+        sigma, rho, selection = self._settings(frames, targets, weights, folds, centers)
+        statistics = _core.GramStatistics(len(centers), targets.shape[1])
+        statistics.add(frames, targets, weights, centers, sigma)
+        theta = _core.RegularizedGram(statistics.gram, rho * weights.sum()).solve(statistics.moment)
+        self.centers_, self.theta_ = read_only(centers), read_only(theta)
+        self.prior_ = read_only(statistics.mass / statistics.mass.sum())
+        self.sigma_, self.rho_, self.selection_ = sigma, rho, selection
+        return self
+
+    def _settings(
+        self,
+        frames: Array,
+        targets: Array,
+        weights: Array,
+        folds: npt.NDArray[np.int64] | None,
+        centers: Array,
+    ) -> tuple[float, float, Selection | None]:
+        """Sigma and rho from numbers, defaults or cross-validation."""
+        sigma, rho = self.sigma, self.rho
+        median = median_distance(centers) if isinstance(sigma, str) else 1.0
+        if sigma == "default":
+            sigma = DEFAULT_SIGMA * median
+        if rho == "default":
+            rho = DEFAULT_RHO
+        if "cv" not in (sigma, rho):
+            return float(sigma), float(rho), None
+        if len(frames) < N_FOLDS:
+            raise ValueError(
+                f"cross-validation of sigma and rho needs at least {N_FOLDS} frames, one per fold, got {len(frames)}; "
+                "use sigma='default' and rho='default', or numbers"
+            )
+        if folds is None:
+            folds = contiguous_folds([len(frames)])
+        selection = select(
+            frames,
+            targets,
+            weights,
+            folds,
+            centers,
+            median,
+            None if sigma == "cv" else float(sigma),
+            None if rho == "cv" else float(rho),
+            thread_count(self.n_threads),
+        )
+        return selection.sigma, selection.rho, selection
+
+    def out_of_fold_log_ratios(self, frames: Array, targets: Array, folds: npt.NDArray[np.int64]) -> Array:
+        """Log ratios of every frame, learned from the other folds with the centres, sigma and rho of `fit`."""
+        n_columns, n_states = frames.shape[1], targets.shape[1]
+        weights = np.ones(len(frames))
+        parts = {}
+        for fold in np.unique(folds):
+            rows = folds == fold
+            parts[fold] = _core.GramStatistics(len(self.centers_), n_states)
+            parts[fold].add(frames[rows], targets[rows], weights[rows], self.centers_, self.sigma_)
+        log_ratios = np.empty_like(targets)
+        for fold in parts:
+            rows = folds == fold
+            training = _core.GramStatistics(len(self.centers_), n_states)
+            for other in parts:
+                if other != fold:
+                    training.merge(parts[other])
+            theta = _core.RegularizedGram(training.gram, self.rho_ * np.sum(~rows)).solve(training.moment)
+            framing = Framing(np.zeros(n_columns), np.ones(n_columns))
+            evidence = KernelEvidence(framing, self.centers_, self.sigma_, theta, self.prior_, float(self.floor), 1.0)
+            log_ratios[rows] = evidence.log_ratios(frames[rows], [int(rows.sum())], thread_count(self.n_threads))
+        return log_ratios
+
+    def evidence(self, framing: Framing, evidence_scale: float = 1.0) -> KernelEvidence:
+        """What was learned, as arrays for inference."""
+        return KernelEvidence(
+            framing, self.centers_, self.sigma_, self.theta_, self.prior_, float(self.floor), evidence_scale
+        )
+
+    def log_ratios(self, frames: Any) -> Array:
+        """Log w_i(y), shape (n, S), up to a constant per row."""
+        frames = as_matrix(frames, "frames")
+        n_columns = self.centers_.shape[1]
+        if frames.shape[1] != n_columns:
+            raise ValueError(f"frames has {frames.shape[1]} columns, but {n_columns} were learned from")
+        evidence = self.evidence(Framing(np.zeros(n_columns), np.ones(n_columns)))
+        return evidence.log_ratios(frames, [len(frames)], thread_count(self.n_threads))

@@ -1,0 +1,27 @@
+"""The version, and everything else a bug report needs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import sys
+
+from ._validation import thread_count
+
+__version__ = "0.1.0"
+
+_PACKAGES = ("numpy", "scikit-learn", "safetensors", "matplotlib", "dask")
+
+
+def show_versions() -> None:
+    """Print the versions of drhmm and of what it uses, the platform and the number of threads."""
+    rows = [("drhmm", __version__), ("python", sys.version.split()[0]), ("platform", platform.platform())]
+    for package in _PACKAGES:
+        try:
+            rows.append((package, importlib.metadata.version(package)))
+        except importlib.metadata.PackageNotFoundError:
+            rows.append((package, "not installed"))
+    rows.append(("threads", str(thread_count(None))))
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}")

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from drhmm import _core, recursion
+from drhmm.reference import features as reference_features
+from drhmm.reference import ratios as reference_ratios
+from drhmm.reference import recursion as reference_recursion
+
+
+@pytest.fixture(params=["native", "reference"])
+def engine(request):
+    """The recursions, native and reference: the same tests hold for both."""
+    return recursion if request.param == "native" else reference_recursion
+
+
+def _native_gram(features, frames, centers, sigma, targets, weights):
+    statistics = _core.GramStatistics(len(centers), targets.shape[1])
+    statistics.add(frames, targets, weights, centers, sigma)
+    return statistics.gram, statistics.moment, statistics.mass
+
+
+@pytest.fixture(params=["native", "reference"])
+def stages(request):
+    """Frames, features, Gram statistics and solves under the same names, native and reference."""
+    if request.param == "native":
+        return SimpleNamespace(
+            name="native",
+            frames=lambda x, lengths, window: _core.frames(
+                x, lengths, np.zeros(x.shape[1]), np.ones(x.shape[1]), window
+            ),
+            features=_core.squared_exponential,
+            gram=_native_gram,
+            solve=lambda gram, moment, rho: _core.RegularizedGram(gram, rho).solve(moment),
+        )
+    return SimpleNamespace(
+        name="reference",
+        frames=lambda x, lengths, window: reference_features.windows(x, np.asarray(lengths), window),
+        features=reference_features.squared_exponential,
+        gram=lambda features, frames, centers, sigma, targets, weights: reference_ratios.gram_statistics(
+            features, targets, weights
+        ),
+        solve=reference_ratios.solve_theta,
+    )

@@ -1,0 +1,123 @@
+"""The direction of the flow, the weight of an import, and the stub of the core."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import drhmm
+from drhmm import _core
+
+ROOT = Path(__file__).parent.parent
+HEADERS = ROOT / "cpp" / "include" / "drhmm"
+PACKAGE = Path(drhmm.__file__).parent
+
+# Each stage may include itself and the stages before it.
+STAGES = ["features", "ratio", "recursion"]
+
+
+def headers(stage):
+    return sorted((HEADERS / stage).glob("*.hpp"))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_headers_never_include_a_later_stage(stage):
+    later = STAGES[STAGES.index(stage) + 1 :]
+    included = {
+        (header.name, match)
+        for header in headers(stage)
+        for match in re.findall(r'#include "drhmm/(\w+)/', header.read_text())
+    }
+    assert headers(stage)
+    assert not {pair for pair in included if pair[1] in later}
+
+
+def test_the_recursion_knows_nothing_of_kernels():
+    text = "".join(header.read_text() for header in headers("recursion"))
+    assert not re.findall(r'#include "drhmm/(?:features|ratio)/', text)
+
+
+def test_the_core_includes_eigen_and_the_standard_library_only():
+    outside = set()
+    for header in HEADERS.rglob("*.hpp"):
+        outside.update(re.findall(r"#include <([^>]+)>", header.read_text()))
+    assert outside
+    assert not {name for name in outside if "/" in name and not name.startswith("Eigen/")}
+    assert not {name for name in outside if "ython" in name or "pybind" in name}
+
+
+def test_the_reference_never_imports_the_native_core():
+    for path in (PACKAGE / "reference").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                imported = [node.module or "", *(alias.name for alias in node.names)]
+            elif isinstance(node, ast.Import):
+                imported = [alias.name for alias in node.names]
+            else:
+                continue
+            assert "_core" not in " ".join(imported), path
+
+
+def test_import_brings_numpy_and_the_core_only():
+    code = (
+        "import sys, drhmm; "
+        "print([name for name in ('sklearn', 'scipy', 'matplotlib', 'dask', 'pandas') if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there():
+    for name in drhmm.__all__:
+        assert getattr(drhmm, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        drhmm.nonsense  # noqa: B018
+
+
+def test_the_version_is_that_of_the_package():
+    assert f'version = "{drhmm.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"version: {drhmm.__version__}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_versions_are_shown(capsys):
+    drhmm.show_versions()
+    printed = capsys.readouterr().out
+    for word in ("drhmm", "numpy", "scikit-learn", "threads"):
+        assert word in printed
+
+
+def public_names(body):
+    """Functions with their argument names, classes with their members, and constants of a stub."""
+    names = {}
+    for node in body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("__"):
+            names[node.name] = [argument.arg for argument in node.args.args if argument.arg != "self"]
+        elif isinstance(node, ast.ClassDef):
+            names[node.name] = public_names(node.body)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names[node.target.id] = None
+    return names
+
+
+def signature_names(function):
+    """Argument names in the first line of a pybind11 docstring."""
+    arguments = re.search(r"\((.*)\) ->", function.__doc__.splitlines()[0]).group(1)
+    return [name for name in re.findall(r"(\w+): ", arguments) if name != "self"]
+
+
+def test_the_stub_agrees_with_the_native_module():
+    stub = public_names(ast.parse((PACKAGE / "_core.pyi").read_text()).body)
+    assert set(stub) == {name for name in vars(_core) if not name.startswith("_")}
+    for name, entry in stub.items():
+        if isinstance(entry, list):
+            assert signature_names(getattr(_core, name)) == entry, name
+        elif isinstance(entry, dict):
+            assert set(entry) == {member for member in vars(getattr(_core, name)) if not member.startswith("_")}

@@ -1,0 +1,181 @@
+"""Bad input to the estimator: one clear exception each, and nothing changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from drhmm import DensityRatioHMM, ImpossibleDataError, Model
+from drhmm.evidence import KernelEvidence
+from drhmm.features import Framing
+from problems import blobs
+
+X, Y = blobs(0, n_frames=60)
+
+
+def changed(row, column, value):
+    samples = X.copy()
+    samples[row, column] = value
+    return samples
+
+
+CONSTANT = X.copy()
+CONSTANT[:, 1] = 4.0
+
+FIT = {
+    "one dimension": ((X[:, 0], Y), {}, r"X must have two dimensions.*\(60,\)"),
+    "three dimensions": ((X[None], Y), {}, r"X must have two dimensions.*\(1, 60, 2\)"),
+    "no rows": ((X[:0], Y[:0]), {}, "X is empty: 0 sample"),
+    "no columns": ((X[:, :0], Y), {}, r"0 feature\(s\)"),
+    "text": (([["a", "b"]] * 60, Y), {}, "X must hold numbers"),
+    "complex": ((X + 1j, Y), {}, "Complex data not supported"),
+    "masked": ((np.ma.masked_less(X, 0), Y), {}, "X is a masked array with masked values"),
+    "ragged list": (([X[:30], X[30:, :1]], [Y[:30], Y[30:]]), {}, r"X\[1\] has 1 columns, X\[0\] has 2"),
+    "an empty sequence in a list": (([X, X[:0]], [Y, Y[:0]]), {}, r"X\[1\] is empty"),
+    "infinite": ((changed(7, 1, np.inf), Y), {}, r"infinite value \(inf\) at row 7, column 1"),
+    "minus infinite": ((changed(59, 0, -np.inf), Y), {}, r"infinite value \(-inf\) at row 59, column 0"),
+    "all NaN in a column": ((np.where([True, False], X, np.nan), Y), {}, "no value in column 1"),
+    "fewer labels": ((X, Y[:-1]), {}, r"y must have one label per row: shape \(60,\), got \(59,\)"),
+    "labels of a list": (([X], Y), {}, "y must be a list of 1 label arrays"),
+    "labels of another length in a list": (([X], [Y[:-1]]), {}, r"y\[0\] must have shape \(60,\)"),
+    "one class": ((X, np.zeros(60, int)), {}, "one class only"),
+    "fractions as labels": ((X, Y + 0.5), {}, "Unknown label type"),
+    "labels that cannot be sorted": ((X, np.array(["a", 1, 2.5] * 20, dtype=object)), {}, "cannot be sorted"),
+    "lengths that do not sum": ((X, Y), {"lengths": [30, 29]}, "lengths sum to 59, but there are 60 rows"),
+    "an empty sequence": ((X, Y), {"lengths": [60, 0]}, "sequence 1 has length 0"),
+    "negative length": ((X, Y), {"lengths": [70, -10]}, "sequence 1 has length -10"),
+    "both": ((X, Y), {"lengths": [60], "sequence_id": [0] * 60}, "lengths or sequence_id, not both"),
+    "too few ids": ((X, Y), {"sequence_id": [0] * 5}, "sequence_id must have one value per row"),
+    "a list with lengths": (([X], [Y]), {"lengths": [60]}, "X is a list of sequences"),
+    "constant column": ((CONSTANT, Y), {}, r"X is constant in column 1 \(value 4\)"),
+    "duplicate points": ((np.ones((60, 2)), Y), {}, "constant in column 0"),
+    "fewer frames than folds": ((X[[0, 1, 4]], [0, 1, 2]), {}, "at least 5 frames, one per fold, got 3"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "options", "message"), FIT.values(), ids=FIT.keys())
+def test_fit_refuses(arguments, options, message):
+    estimator = DensityRatioHMM(n_basis=20)
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(*arguments, **options)
+    assert not hasattr(estimator, "model_")
+
+
+def test_duplicate_points_without_standardisation():
+    with pytest.raises(ValueError, match="only duplicate frames"):
+        DensityRatioHMM(standardize=False).fit(np.ones((60, 2)), Y)
+
+
+def test_some_duplicate_points_are_fine():
+    doubled = np.repeat(X, 3, axis=0)
+    assert DensityRatioHMM(n_basis=100, random_state=0).fit(doubled, np.repeat(Y, 3)).score(X, Y) > 0.8
+
+
+def test_a_window_longer_than_every_sequence():
+    with pytest.raises(ValueError, match="no complete frame: window=40"):
+        DensityRatioHMM(window=40).fit(X, Y, lengths=[30, 30])
+
+
+def test_a_class_without_a_complete_frame():
+    y = Y.copy()
+    y[y == 2] = 1
+    y[0] = 2
+    with pytest.raises(ValueError, match=r"class .*2.* has no complete frame"):
+        DensityRatioHMM(window=3).fit(X, y)
+
+
+def test_a_state_without_successor_and_without_prior():
+    X_two = np.random.default_rng(0).normal(size=(20, 1))
+    with pytest.raises(ValueError, match="state 1 is never followed"):
+        DensityRatioHMM(transition_prior=0).fit(X_two, [0] * 19 + [1])
+
+
+SETTINGS = {
+    "n_states": [
+        (1, "at least 2, got 1"),
+        (2.5, "must be an integer"),
+        (4, "n_states is 4, but y has 3 classes"),
+    ],
+    "ratio": [("magic", "ratio must be one of")],
+    "n_basis": [(0, "n_basis must be at least 1"), (10.0, "n_basis must be an integer")],
+    "sigma": [
+        (-1.0, r"sigma must be in \(0, inf\), got -1.0"),
+        (0, "sigma"),
+        ("wide", "sigma"),
+        (np.nan, "finite"),
+    ],
+    "rho": [
+        (-0.1, r"rho must be in \(0, inf\), got -0.1"),
+        (np.inf, "rho must be a finite number"),
+        ("x", "rho"),
+    ],
+    "floor": [(-0.1, "floor must be in"), (1.0, "floor must be in"), (None, "floor must be a finite number")],
+    "evidence_scale": [(0.0, "evidence_scale must be in"), ("big", "evidence_scale must be a finite number")],
+    "window": [(0, "window must be at least 1, got 0"), (1.5, "window must be an integer")],
+    "transition_prior": [(-1.0, "transition_prior must be in")],
+    "n_threads": [(0, "n_threads must be at least 1"), ("two", "n_threads must be an integer")],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [(name, value, message) for name, cases in SETTINGS.items() for value, message in cases],
+)
+def test_settings_out_of_range(name, value, message):
+    with pytest.raises(ValueError, match=message):
+        DensityRatioHMM(**{name: value}).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return DensityRatioHMM(n_basis=30, random_state=0).fit(X, Y)
+
+
+class TestPredict:
+    def test_before_fit(self):
+        with pytest.raises(NotFittedError):
+            DensityRatioHMM().predict(X)
+
+    def test_another_number_of_columns(self, fitted):
+        with pytest.raises(ValueError, match="X has 3 features, but the model was learned from 2 features"):
+            fitted.predict(np.zeros((5, 3)))
+
+    def test_infinite_value(self, fitted):
+        with pytest.raises(ValueError, match="row 7, column 1"):
+            fitted.predict(changed(7, 1, np.inf))
+
+    def test_unknown_method(self, fitted):
+        with pytest.raises(ValueError, match="method must be one of 'smooth', 'filter', 'frame', got 'best'"):
+            fitted.predict_proba(X, method="best")
+
+    def test_probabilities_of_a_path(self, fitted):
+        with pytest.raises(ValueError, match="method must be one of"):
+            fitted.predict_proba(X, method="viterbi")
+
+    def test_lag_without_smoothing(self, fitted):
+        with pytest.raises(ValueError, match="lag=3 goes with method='smooth'"):
+            fitted.predict_proba(X, method="filter", lag=3)
+
+    def test_a_label_never_seen(self, fitted):
+        with pytest.raises(ValueError, match=r"label .*7.* at row 59, which was never seen in training"):
+            fitted.score(X, np.r_[Y[:-1], 7])
+
+    def test_a_label_of_another_kind(self, fitted):
+        with pytest.raises(ValueError, match="never seen in training"):
+            fitted.score(X, np.array(["a"] * 60))
+
+    def test_impossible_data(self):
+        # Each of two frames excludes one state, and no transition leads from one state to the other.
+        evidence = KernelEvidence(
+            Framing(np.zeros(1), np.ones(1)),
+            centers=np.array([[0.0], [5.0]]),
+            sigma=1.0,
+            theta=np.array([[1.0, -1.0], [-1.0, 1.0]]),
+            prior=np.full(2, 0.5),
+            floor=0.0,
+            evidence_scale=1.0,
+        )
+        model = Model(np.array([0, 1]), np.eye(2), np.full(2, 0.5), np.full(2, 0.5), evidence)
+        with pytest.raises(ImpossibleDataError, match=r"frame 1 of sequence 0 \(row 1\)"):
+            model.predict(np.array([[0.0], [5.0]]))

@@ -1,0 +1,184 @@
+"""Zeros, infinities, missing frames, impossible data and very long or very loud sequences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from drhmm import ImpossibleDataError, recursion
+from problems import evidence_problem, transition_matrix
+
+LEFT_RIGHT = np.array([[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.0, 0.0, 1.0]])
+FIRST = np.array([1.0, 0.0, 0.0])
+
+
+def test_a_missing_frame_is_prediction_only(engine):
+    log_ratios = np.array([[0.0, -1.0, -2.0], [np.nan] * 3])
+    first, second = engine.filter(log_ratios, LEFT_RIGHT, FIRST)
+    assert_allclose(second, first @ LEFT_RIGHT)
+
+
+def test_all_frames_missing_is_the_chain_itself(engine):
+    posteriors = engine.smooth(np.full((4, 3), np.nan), LEFT_RIGHT, FIRST)
+    assert_allclose(posteriors[3], FIRST @ np.linalg.matrix_power(LEFT_RIGHT, 3))
+
+
+def test_states_that_cannot_be_reached_stay_at_exactly_zero(engine):
+    posteriors = engine.smooth(np.zeros((3, 3)), LEFT_RIGHT, FIRST)
+    assert_array_equal(posteriors[0], FIRST)
+    assert posteriors[1, 2] == 0
+
+
+def test_minus_infinity_excludes_a_state(engine):
+    log_ratios = np.zeros((4, 2))
+    log_ratios[2, 0] = -np.inf
+    assert engine.smooth(log_ratios, np.full((2, 2), 0.5), np.full(2, 0.5))[2, 0] == 0
+
+
+def test_plus_infinity_excludes_all_others(engine):
+    log_ratios = np.zeros((4, 3))
+    log_ratios[2, 1] = np.inf
+    posteriors = engine.smooth(log_ratios, np.full((3, 3), 1 / 3), np.full(3, 1 / 3))
+    assert_array_equal(posteriors[2], [0.0, 1.0, 0.0])
+
+
+def test_evidence_for_an_unreachable_state_does_not_hide_the_others(engine):
+    # exp(-2000) is zero in double, yet state 0 is the only one possible
+    log_ratios = np.array([[-2000.0, 0.0, 0.0]])
+    assert_array_equal(engine.filter(log_ratios, LEFT_RIGHT, FIRST), [FIRST])
+
+
+def test_a_state_is_not_forgotten_when_it_becomes_unlikely_beyond_the_range_of_double(engine):
+    # Without transitions the states compete over the whole sequence: +1400 for the first, then -1500 against it.
+    log_ratios = np.array([[700.0, 0.0]] * 2 + [[-500.0, 0.0]] * 3)
+    posteriors = engine.filter(log_ratios, np.eye(2), np.full(2, 0.5))
+    assert_allclose(posteriors[-1], [np.exp(-100) / (1 + np.exp(-100)), 1], rtol=1e-12)
+
+
+def test_one_frame_alone_gives_evidence_times_start(engine):
+    posteriors = engine.filter(np.log([[1.0, 3.0]]), np.eye(2), np.array([0.6, 0.4]))
+    assert_allclose(posteriors, [[1 / 3, 2 / 3]])
+
+
+@pytest.mark.parametrize("function", [recursion.filter, recursion.smooth, recursion.viterbi])
+class TestImpossibleData:
+    def test_names_the_frame(self, function):
+        log_ratios = np.zeros((5, 3))
+        log_ratios[1, :2] = -np.inf  # only the third state, which cannot be reached so soon
+        with pytest.raises(ImpossibleDataError, match=r"frame 1 of sequence 0 \(row 1\)"):
+            function(log_ratios, LEFT_RIGHT, FIRST)
+
+    def test_names_the_sequence(self, function):
+        log_ratios = np.zeros((7, 3))
+        log_ratios[5] = -np.inf
+        with pytest.raises(ImpossibleDataError) as caught:
+            function(log_ratios, LEFT_RIGHT, FIRST, lengths=[4, 3])
+        assert (caught.value.sequence, caught.value.frame, caught.value.row) == (1, 1, 5)
+
+
+def test_unlikely_is_not_impossible():
+    log_ratios = np.zeros((3, 3))
+    log_ratios[1, :2] = -1e6
+    assert_allclose(recursion.filter(log_ratios, LEFT_RIGHT, FIRST).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("largest", [1e12, 1e100, 1.7e308])
+def test_absurd_but_finite_evidence_still_gives_probabilities(largest):
+    log_ratios = np.array([[largest, -largest, 0.0], [-largest, 0.0, largest], [0.0, largest, -largest]] * 50)
+    for transmat in (LEFT_RIGHT, np.full((3, 3), 1 / 3)):
+        posteriors = recursion.smooth(log_ratios, transmat, np.full(3, 1 / 3))
+        assert_allclose(posteriors.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def log_ratios():
+    return np.random.default_rng(0).uniform(-700, 700, size=(1_000_000, 3))
+
+
+class TestAMillionLoudFrames:
+    @pytest.mark.parametrize("function", [recursion.filter, recursion.smooth])
+    def test_left_right(self, log_ratios, function):
+        posteriors = function(log_ratios, LEFT_RIGHT, FIRST)
+        assert np.isfinite(posteriors).all()
+        assert np.abs(posteriors.sum(axis=1) - 1).max() <= 1e-12
+        assert posteriors[0, 1] == posteriors[0, 2] == posteriors[1, 2] == 0
+
+    @pytest.mark.parametrize("function", [recursion.filter, recursion.smooth])
+    def test_dense(self, log_ratios, function):
+        transmat = transition_matrix(np.random.default_rng(1), 3, "dense")
+        posteriors = function(log_ratios, transmat, np.full(3, 1 / 3))
+        assert np.isfinite(posteriors).all()
+        assert np.abs(posteriors.sum(axis=1) - 1).max() <= 1e-12
+
+    def test_left_right_path_never_goes_back(self, log_ratios):
+        path = recursion.viterbi(log_ratios, LEFT_RIGHT, FIRST)
+        assert path[0] == 0
+        assert (np.diff(path) >= 0).all()
+        assert (np.diff(path) <= 1).all()
+
+    def test_forbidden_transitions_are_expected_exactly_never(self, log_ratios):
+        counts = recursion.expected_transitions(log_ratios, LEFT_RIGHT, FIRST)
+        assert_array_equal(counts[LEFT_RIGHT == 0], 0)
+
+
+class TestBadInput:
+    """One clear exception each, raised before anything is computed."""
+
+    @pytest.fixture
+    def problem(self):
+        return evidence_problem(0, 10, 3, missing=0)
+
+    def test_evidence_of_one_dimension(self, problem):
+        with pytest.raises(ValueError, match=r"log_ratios must have two dimensions.*\(10,\)"):
+            recursion.smooth(problem[0][:, 0], *problem[1:])
+
+    def test_empty_evidence(self, problem):
+        with pytest.raises(ValueError, match="log_ratios is empty"):
+            recursion.smooth(np.empty((0, 3)), *problem[1:])
+
+    def test_transmat_of_another_size(self, problem):
+        with pytest.raises(ValueError, match=r"transmat must have shape \(3, 3\), got \(2, 2\)"):
+            recursion.smooth(problem[0], np.eye(2), problem[2])
+
+    def test_transmat_row_that_does_not_sum_to_one(self, problem):
+        with pytest.raises(ValueError, match=r"transmat: the sum of row 1 is 0.9, not 1"):
+            recursion.smooth(problem[0], [[1, 0, 0], [0.5, 0.4, 0], [0, 0, 1]], problem[2])
+
+    def test_negative_transition(self, problem):
+        with pytest.raises(ValueError, match=r"transmat has -0.5 at column 1 of row 0"):
+            recursion.smooth(problem[0], [[1.5, -0.5, 0], [0, 1, 0], [0, 0, 1]], problem[2])
+
+    def test_startprob_with_nan(self, problem):
+        with pytest.raises(ValueError, match="startprob has nan at column 0"):
+            recursion.smooth(problem[0], problem[1], [np.nan, 0.5, 0.5])
+
+    def test_lengths_that_do_not_sum(self, problem):
+        with pytest.raises(ValueError, match="lengths sum to 9, but there are 10 rows"):
+            recursion.smooth(*problem, lengths=[4, 5])
+
+    def test_an_empty_sequence(self, problem):
+        with pytest.raises(ValueError, match="sequence 1 has length 0"):
+            recursion.smooth(*problem, lengths=[4, 0, 6])
+
+    def test_lengths_that_are_not_integers(self, problem):
+        with pytest.raises(ValueError, match="lengths must be a one-dimensional sequence of integers"):
+            recursion.smooth(*problem, lengths=[4.5, 5.5])
+
+    def test_a_row_with_some_nan(self, problem):
+        problem[0][7, 2] = np.nan
+        with pytest.raises(ValueError, match="NaN at row 7, column 2"):
+            recursion.smooth(*problem)
+
+    def test_negative_lag(self, problem):
+        with pytest.raises(ValueError, match="lag must be at least 0, got -1"):
+            recursion.fixed_lag(*problem, lag=-1)
+
+    def test_zero_threads(self, problem):
+        with pytest.raises(ValueError, match="n_threads must be at least 1, got 0"):
+            recursion.smooth(*problem, n_threads=0)
+
+    def test_threads_from_the_environment(self, problem, monkeypatch):
+        monkeypatch.setenv("DRHMM_NUM_THREADS", "many")
+        with pytest.raises(ValueError, match="DRHMM_NUM_THREADS must be a positive integer, got 'many'"):
+            recursion.smooth(*problem)

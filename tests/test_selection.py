@@ -1,0 +1,98 @@
+"""Folds, and the choice of sigma, rho and the evidence scale."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from drhmm import _core
+from drhmm.evidence_scale import choose_evidence_scale
+from drhmm.ratios import LeastSquares
+from drhmm.reference import ratios as reference
+from drhmm.selection import RHO_GRID, contiguous_folds
+from problems import blobs
+
+
+def test_folds_are_contiguous_blocks_of_each_sequence():
+    folds = contiguous_folds([10, 15])
+    assert_array_equal(folds, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 0, 0, 0])
+
+
+def test_short_sequences_are_spread_over_all_folds():
+    assert_array_equal(np.bincount(contiguous_folds([1] * 50)), [10] * 5)
+
+
+def test_native_loss_equals_explicit_predictions():
+    frames, states = blobs(0, n_frames=200)
+    targets, folds, centers = np.eye(3)[states], contiguous_folds([200]), np.ascontiguousarray(frames[::4])
+    sigmas, rhos = [0.5, 1.0, 2.0], [1e-4, 1e-2, 1.0]
+    expected = reference.cross_validation_loss(frames, targets, folds, centers, sigmas, rhos)
+    loss = _core.cross_validation_loss(
+        frames, targets, np.ones(200), np.bincount(folds).tolist(), centers, sigmas, rhos, 2
+    )
+    assert_allclose(loss.sum(axis=2) / 200, expected, rtol=1e-8)
+
+
+def test_threads_do_not_change_the_loss():
+    frames, states = blobs(0, n_frames=200)
+    arguments = (frames, np.eye(3)[states], np.ones(200), [100, 100], frames[:50].copy(), [0.5, 1.0], [1e-2])
+    assert_array_equal(_core.cross_validation_loss(*arguments, 1), _core.cross_validation_loss(*arguments, 4))
+
+
+def test_much_data_chooses_a_smaller_rho_than_little():
+    frames, states = blobs(1, n_frames=5000, separation=1.0)
+    targets = np.eye(3)[states]
+    few = LeastSquares(random_state=0, n_basis=100).fit(frames[:60], targets[:60])
+    many = LeastSquares(random_state=0, n_basis=100).fit(frames, targets)
+    assert many.rho_ < few.rho_
+
+
+def test_pure_noise_stays_near_the_default_instead_of_the_constant_predictor():
+    random = np.random.default_rng(0)
+    frames, states = random.normal(size=(100, 3)), random.integers(2, size=100)
+    source = LeastSquares(random_state=0).fit(frames, np.eye(2)[states])
+    assert 1e-3 <= source.rho_ <= max(RHO_GRID)
+    assert source.selection_.loss.shape == (len(source.selection_.sigmas), len(RHO_GRID))
+
+
+def test_only_rho_is_searched_when_sigma_is_given():
+    frames, states = blobs(2)
+    source = LeastSquares(sigma=1.25, random_state=0).fit(frames, np.eye(3)[states])
+    assert source.sigma_ == 1.25
+    assert_array_equal(source.selection_.sigmas, [1.25])
+
+
+def test_nothing_is_searched_when_both_are_given():
+    frames, states = blobs(2)
+    assert LeastSquares(sigma=1.0, rho="default").fit(frames, np.eye(3)[states]).selection_ is None
+
+
+class TestEvidenceScale:
+    CHAIN = (np.array([[0.95, 0.05], [0.05, 0.95]]), np.array([0.5, 0.5]))
+
+    def evidence(self, repeats, strength=1.0):
+        """Honest log ratios of two unit Gaussians, every frame repeated."""
+        random = np.random.default_rng(3)
+        states = np.repeat(np.arange(40) % 2, 20)
+        values = random.normal(size=len(states)) + states
+        log_ratios = np.stack([0.5 - values, np.zeros(len(states))], axis=1) * strength
+        return np.repeat(log_ratios, repeats, axis=0), np.repeat(states, repeats)
+
+    def test_repeated_frames_count_less(self):
+        log_ratios, states = self.evidence(repeats=8)
+        assert choose_evidence_scale(log_ratios, states, [len(states)], *self.CHAIN, 1) <= 0.25
+
+    def test_honest_evidence_is_left_alone(self):
+        log_ratios, states = self.evidence(repeats=1)
+        assert choose_evidence_scale(log_ratios, states, [len(states)], *self.CHAIN, 1) == 1.0
+
+    def test_too_cautious_evidence_counts_more(self):
+        log_ratios, states = self.evidence(repeats=1, strength=0.25)
+        assert choose_evidence_scale(log_ratios, states, [len(states)], *self.CHAIN, 1) >= 2.0
+
+    @pytest.mark.parametrize("code", [0, 1])
+    def test_sequences_without_a_change_say_nothing(self, code):
+        log_ratios, _ = self.evidence(repeats=8)
+        states = np.full(len(log_ratios), code)
+        assert choose_evidence_scale(log_ratios, states, [len(states)], *self.CHAIN, 1) == 1.0
