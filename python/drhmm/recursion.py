@@ -91,7 +91,7 @@ def filter(  # noqa: A001
     >>> A = [[0.9, 0.1], [0.1, 0.9]]
     >>> recursion.filter(np.log([[4.0, 1.0], [1.0, 4.0]]), A, [0.5, 0.5]).round(3)
     array([[0.8  , 0.2  ],
-           [0.412, 0.588]])
+           [0.416, 0.584]])
     """
     evidence, a, pi, parts = _problem(log_ratios, transmat, startprob, lengths)
     report, posteriors = _core.filter(evidence, a, pi, parts, thread_count(n_threads))

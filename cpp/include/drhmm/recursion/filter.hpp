@@ -14,7 +14,7 @@ Status forward_pass(const ConstRows& log_ratios, const Chain<Number>& chain, con
   for (Index t = 0; t < log_ratios.rows(); ++t) {
     if (t > 0) {
       predicted.noalias() = chain.transposed * message;
-      message.swap(predicted);
+      message = predicted;
     }
     status.outcome = condition(log_ratios.row(t).data(), chain.range, message, status.column);
     if (status.ok()) status.outcome = visit(t, message);

@@ -24,7 +24,7 @@ Status viterbi(const ConstRows& log_ratios, const Chain<Number>& chain, std::int
         predicted[j] = message.cwiseProduct(chain.transmat.col(j)).maxCoeff(&best);
         origin[static_cast<std::size_t>(t * n_states + j)] = static_cast<std::int32_t>(best);
       }
-      message.swap(predicted);
+      message = predicted;
     }
     status.outcome = condition(log_ratios.row(t).data(), chain.range, message, status.column);
     if (!status.ok()) {

@@ -1,0 +1,101 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <stdexcept>
+
+#include "drhmm/ratio/cross_validation.hpp"
+#include "drhmm/ratio/gram.hpp"
+#include "drhmm/ratio/least_squares.hpp"
+#include "drhmm/ratio/solve.hpp"
+
+using namespace drhmm;
+
+namespace {
+
+struct Training {
+  RowMatrix frames = RowMatrix::Random(1300, 2);
+  RowMatrix targets = RowMatrix::Zero(1300, 3);
+  Vector weights = Vector::Ones(1300) + 0.5 * Vector::Random(1300);
+  RowMatrix centers = frames.topRows(20);
+
+  Training() {
+    for (Index t = 0; t < 1300; ++t) targets(t, t % 3) = 1;
+  }
+
+  ConstRows rows(const RowMatrix& matrix, Index first, Index count) const {
+    return {matrix.data() + first * matrix.cols(), count, matrix.cols()};
+  }
+
+  void add(GramStatistics& statistics, Index first, Index count) const {
+    statistics.add(SquaredExponential(rows(centers, 0, 20), 0.5), rows(frames, first, count),
+                   rows(targets, first, count), Eigen::Map<const Vector>(weights.data() + first, count));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("statistics of parts merge into those of the whole") {
+  const Training training;
+  GramStatistics whole(20, 3), left(20, 3), right(20, 3);
+  training.add(whole, 0, 1300);
+  training.add(left, 0, 500);
+  training.add(right, 500, 800);
+  left.merge(right);
+  CHECK(left.gram().isApprox(whole.gram(), 1e-12));
+  CHECK(left.moment().isApprox(whole.moment(), 1e-12));
+  CHECK(left.mass().isApprox(whole.mass(), 1e-12));
+}
+
+TEST_CASE("theta solves the regularised equations") {
+  const Training training;
+  GramStatistics statistics(20, 3);
+  training.add(statistics, 0, 1300);
+  const Matrix theta = RegularizedGram(statistics.gram(), 2.0).solve(statistics.moment());
+  const Matrix left = statistics.gram() * theta + 2.0 * theta;
+  CHECK(left.isApprox(statistics.moment(), 1e-10));
+}
+
+TEST_CASE("a matrix that is not positive definite is refused") {
+  CHECK_THROWS_AS(RegularizedGram(-Matrix::Identity(3, 3), 0.5), std::invalid_argument);
+}
+
+TEST_CASE("held-out loss equals the loss of explicit predictions") {
+  const Training training;
+  std::vector<double> loss(2);
+  cross_validation_loss(training.rows(training.frames, 0, 1300), training.rows(training.targets, 0, 1300),
+                        Eigen::Map<const Vector>(training.weights.data(), 1300), {500, 800},
+                        training.rows(training.centers, 0, 20), {0.5}, {1e-3}, 1, loss.data());
+  GramStatistics second(20, 3);
+  training.add(second, 500, 800);
+  const double rho = 1e-3 * training.weights.tail(800).sum();
+  const Matrix theta = RegularizedGram(second.gram(), rho).solve(second.moment());
+  RowMatrix phi;
+  SquaredExponential(training.rows(training.centers, 0, 20), 0.5).evaluate(training.frames.topRows(500), phi);
+  const Vector squares = (phi * theta - training.targets.topRows(500)).rowwise().squaredNorm();
+  CHECK(loss[0] == doctest::Approx(squares.dot(training.weights.head(500))).epsilon(1e-9));
+}
+
+TEST_CASE("log ratios are the same on any number of threads") {
+  const Training training;
+  const LeastSquaresRatio ratio({Vector::Zero(2), Vector::Ones(2), 1},
+                                SquaredExponential(training.rows(training.centers, 0, 20), 0.5), Matrix::Random(20, 3),
+                                Vector::Constant(3, 1.0 / 3), 0.01, 1.0);
+  RowMatrix one(1300, 3), four(1300, 3);
+  ratio.log_ratios(training.rows(training.frames, 0, 1300), {1300}, 1, Rows(one.data(), 1300, 3));
+  ratio.log_ratios(training.rows(training.frames, 0, 1300), {1300}, 4, Rows(four.data(), 1300, 3));
+  CHECK(one == four);
+}
+
+TEST_CASE("parallel_for runs every task once") {
+  std::vector<std::atomic<int>> runs(1000);
+  parallel_for(1000, 4, [&](Index i) { ++runs[static_cast<std::size_t>(i)]; });
+  for (const std::atomic<int>& count : runs) CHECK(count == 1);
+}
+
+TEST_CASE("an exception in a task reaches the caller") {
+  CHECK_THROWS_AS(parallel_for(100, 4,
+                               [](Index i) {
+                                 if (i == 50) throw std::runtime_error("task 50");
+                               }),
+                  std::runtime_error);
+}
