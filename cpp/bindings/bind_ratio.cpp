@@ -50,6 +50,21 @@ Array cross_validate(const Array& frames, const Array& targets, const Array& wei
   return loss;
 }
 
+Array moment(const Array& frames, const Array& targets, const Array& centers, double sigma) {
+  const ConstRows frame_rows = rows(frames, "frames");
+  const ConstRows target_rows = rows(targets, "targets");
+  const ConstRows center_rows = rows(centers, "centers");
+  require(frame_rows.rows() == target_rows.rows(), "frames and targets must have the same number of rows");
+  require(center_rows.rows() > 0 && frame_rows.cols() == center_rows.cols(),
+          "frames and centers must have the same number of columns");
+  Matrix result;
+  {
+    const py::gil_scoped_release release;
+    result = feature_moment(SquaredExponential(center_rows, sigma), frame_rows, target_rows);
+  }
+  return to_numpy(result);
+}
+
 LeastSquaresRatio make_ratio(const Array& centers, double sigma, const Array& theta, const Array& prior, double floor,
                              double evidence_scale, const Array& mean, const Array& scale, Index window) {
   const ConstRows center_rows = rows(centers, "centers");
@@ -65,18 +80,37 @@ LeastSquaresRatio make_ratio(const Array& centers, double sigma, const Array& th
 
 using Evaluate = void (LeastSquaresRatio::*)(const ConstRows&, const Lengths&, int, Rows) const;
 
-template <Evaluate evaluate>
-Array run(const LeastSquaresRatio& self, const Array& samples, const Lengths& lengths, int n_threads) {
+Array run(const LeastSquaresRatio& self, Evaluate evaluate, const Array& samples, const Lengths& lengths, int n_threads,
+          Index n_columns) {
   const ConstRows input = rows(samples, "samples");
   require(input.cols() == self.framing().n_columns(), "samples must have the columns the ratio was learned from");
   check_lengths(lengths, input.rows());
-  Array output = new_rows(input.rows(), self.n_states());
+  Array output = new_rows(input.rows(), n_columns);
   Rows out = mutable_rows(output);
   {
     const py::gil_scoped_release release;
     (self.*evaluate)(input, lengths, n_threads, out);
   }
   return output;
+}
+
+Array estimates(const LeastSquaresRatio& self, const Array& samples, const Lengths& lengths, int n_threads) {
+  return run(self, &LeastSquaresRatio::estimates, samples, lengths, n_threads, self.n_states());
+}
+
+Array log_ratios(const LeastSquaresRatio& self, const Array& samples, const Lengths& lengths, int n_threads,
+                 bool with_novelty) {
+  return run(self, &LeastSquaresRatio::log_ratios, samples, lengths, n_threads, self.n_states() + (with_novelty ? 1 : 0));
+}
+
+GramStatistics restore(const py::tuple& state) {
+  require(state.size() == 3, "a pickled GramStatistics has three arrays");
+  const auto gram = state[0].cast<Array>(), moment = state[1].cast<Array>(), mass = state[2].cast<Array>();
+  const ConstRows gram_rows = rows(gram, "gram"), moment_rows = rows(moment, "moment");
+  require(gram_rows.rows() == gram_rows.cols() && moment_rows.rows() == gram_rows.rows() && mass.ndim() == 1 &&
+              mass.shape(0) == moment_rows.cols(),
+          "gram, moment and mass must have the shapes (B, B), (B, S) and (S)");
+  return {gram_rows, moment_rows, vector(mass, "mass")};
 }
 
 }  // namespace
@@ -89,6 +123,12 @@ void bind_ratio(py::module_& module) {
       .def("add", &add, py::arg("frames").noconvert(), py::arg("targets").noconvert(), py::arg("weights").noconvert(),
            py::arg("centers").noconvert(), py::arg("sigma"), no_gil)
       .def("merge", &GramStatistics::merge, py::arg("other"), no_gil)
+      .def(py::pickle(
+          [](const GramStatistics& self) {
+            return py::make_tuple(to_numpy(self.gram()), to_numpy(self.moment()),
+                                  Array(self.mass().size(), self.mass().data()));
+          },
+          &restore))
       .def_property_readonly("gram", [](const GramStatistics& self) { return to_numpy(self.gram()); })
       .def_property_readonly("moment", [](const GramStatistics& self) { return to_numpy(self.moment()); })
       .def_property_readonly("mass",
@@ -115,6 +155,8 @@ void bind_ratio(py::module_& module) {
             return to_numpy(theta);
           },
           py::arg("moment").noconvert());
+  module.def("feature_moment", &moment, py::arg("frames").noconvert(), py::arg("targets").noconvert(),
+             py::arg("centers").noconvert(), py::arg("sigma"), "Phi^T M, (B, S).");
   module.def("cross_validation_loss", &cross_validate, py::arg("frames").noconvert(), py::arg("targets").noconvert(),
              py::arg("weights").noconvert(), py::arg("fold_sizes"), py::arg("centers").noconvert(), py::arg("sigmas"),
              py::arg("relative_rhos"), py::arg("n_threads") = 1,
@@ -124,10 +166,11 @@ void bind_ratio(py::module_& module) {
       .def(py::init(&make_ratio), py::kw_only(), py::arg("centers").noconvert(), py::arg("sigma"),
            py::arg("theta").noconvert(), py::arg("prior").noconvert(), py::arg("floor"), py::arg("evidence_scale"),
            py::arg("mean").noconvert(), py::arg("scale").noconvert(), py::arg("window"))
-      .def("estimates", &run<&LeastSquaresRatio::estimates>, py::arg("samples").noconvert(), py::arg("lengths"),
+      .def("estimates", &estimates, py::arg("samples").noconvert(), py::arg("lengths"),
            py::arg("n_threads") = 1, "theta_i^T phi(y), unclipped, (n, S); rows of NaN where a frame is missing.")
-      .def("log_ratios", &run<&LeastSquaresRatio::log_ratios>, py::arg("samples").noconvert(), py::arg("lengths"),
-           py::arg("n_threads") = 1, "log w_i(y), (n, S); rows of NaN where a frame is missing.");
+      .def("log_ratios", &log_ratios, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("n_threads") = 1,
+           py::arg("with_novelty") = false,
+           "log w_i(y), (n, S), and with novelty log w_* as column S; rows of NaN where a frame is missing.");
 }
 
 }  // namespace drhmm::bindings

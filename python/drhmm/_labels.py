@@ -1,4 +1,4 @@
-"""Labels of any dtype, as codes."""
+"""Labels of any dtype, as codes; -1 is the code of an unknown label."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy.typing as npt
 from ._sequences import Sequences
 
 Codes = npt.NDArray[np.int64]
+
+UNKNOWN = -1
 
 
 def as_labels(y: Any, sequences: Sequences, name: str = "y") -> npt.NDArray[Any]:
@@ -31,20 +33,50 @@ def as_labels(y: Any, sequences: Sequences, name: str = "y") -> npt.NDArray[Any]
     return sequences.arrange(labels)
 
 
-def learn_classes(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Codes]:
+def _is_known(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """False for -1 among integers, NaN among floats, and None or NaN among objects.
+
+    Integers that are -1 and 1 and nothing else are two classes.
+    """
+    if labels.dtype.kind == "i":
+        two_classes = set(np.unique(labels)) == {-1, 1}
+        return np.array(labels != UNKNOWN) | two_classes
+    if labels.dtype.kind == "f":
+        return ~np.isnan(labels)
+    if labels.dtype.kind == "O":
+        return np.array([not _stands_for_nothing(label) for label in labels])
+    return np.full(len(labels), True)
+
+
+def _stands_for_nothing(label: Any) -> bool:
+    """Whether an object is None, NaN (which differs from itself) or pandas.NA (which compares to itself)."""
+    if label is None:
+        return True
+    equal = label == label
+    return not equal if isinstance(equal, bool | np.bool_) else True
+
+
+def learn_classes(labels: npt.NDArray[Any], allow_one: bool = False) -> tuple[npt.NDArray[Any], Codes]:
     """Sorted classes and the code of every label."""
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise ValueError(f"y has {labels[row]} at row {row}: every label must be known")
+    known = _is_known(labels)
+    if not known.any():
+        return labels[:0], np.full(len(labels), UNKNOWN, dtype=np.int64)
+    values = labels[known]
     try:
-        classes, codes = np.unique(labels, return_inverse=True)
+        classes, codes = np.unique(values, return_inverse=True)
     except TypeError:
         raise ValueError("y mixes labels that cannot be sorted, such as strings and numbers") from None
-    if labels.dtype.kind == "f" and np.any(classes != np.floor(classes)):
-        raise ValueError("y holds fractions: labels are classes. Unknown label type: continuous")
-    if len(classes) < 2:
+    if labels.dtype.kind == "f":
+        if np.isinf(classes).any():
+            row = int(np.flatnonzero(np.isinf(labels))[0])
+            raise ValueError(f"y has {labels[row]} at row {row}: a label is finite, or NaN where it is unknown")
+        if np.any(classes != np.floor(classes)):
+            raise ValueError("y holds fractions: labels are classes. Unknown label type: continuous")
+    if len(classes) < 2 and not allow_one:
         raise ValueError(f"y has one class only ({classes[0]!r}): there is no ratio to learn")
-    return classes, codes.astype(np.int64).reshape(-1)
+    all_codes = np.full(len(labels), UNKNOWN, dtype=np.int64)
+    all_codes[known] = codes.reshape(-1)
+    return classes, all_codes
 
 
 def encode(labels: npt.NDArray[Any], classes: npt.NDArray[Any], name: str = "y") -> Codes:

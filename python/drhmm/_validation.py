@@ -69,6 +69,27 @@ def as_lengths(lengths: Any, n_rows: int) -> Lengths:
     return [int(length) for length in array]
 
 
+def as_weights(values: Any, sequences: Any) -> Array:
+    """One finite, non-negative weight per row, not all zero, in the order of the sequences."""
+    lengths, n_rows = sequences.lengths, len(sequences.samples)
+    if sequences.is_list:
+        parts = [np.asarray(part, dtype=np.float64) for part in values]
+        if [part.shape for part in parts] != [(length,) for length in lengths]:
+            raise ValueError("sample_weight must be a list of arrays, one weight per row of each sequence in X")
+        values = np.concatenate(parts)
+    weights = np.asarray(values, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have one value per row: shape {(n_rows,)}, got {weights.shape}")
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise ValueError(f"sample_weight has {weights[row]} at row {row}: weights are finite and 0 or more")
+    if not weights.any():
+        raise ValueError("sample_weight is 0 in every row: there is nothing to learn from")
+    arranged: Array = sequences.arrange(weights)
+    return arranged
+
+
 def _as_probabilities(values: Array, name: str) -> Array:
     """Rows of non-negative numbers that sum to one, divided by their sum to the last digit."""
     for row, probabilities in enumerate(np.atleast_2d(values)):

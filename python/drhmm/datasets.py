@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ._validation import Array, as_startprob, as_transmat, check_integer, check_number
 from .features import random_state_of
 
-__all__ = ["markov_chain", "sines", "sines_training"]
+__all__ = ["blobs", "markov_chain", "moons", "rings", "sines", "sines_training"]
 
 #: Angular frequencies of the three regimes of the paper's toy problem.
 FREQUENCIES = (0.2, 0.4, 0.6)
@@ -52,6 +52,76 @@ def markov_chain(
     return path
 
 
+def _sticky_chain(n_samples: int, n_states: int, stay: float, random: np.random.RandomState) -> npt.NDArray[np.int64]:
+    """A path that stays in its state with probability `stay` and goes to any other with equal probability."""
+    check_number(stay, "stay", low=0, high=1)
+    transmat = np.full((n_states, n_states), (1 - stay) / (n_states - 1))
+    np.fill_diagonal(transmat, stay)
+    return markov_chain(n_samples, transmat, random_state=random)
+
+
+def moons(
+    n_samples: int = 1000, *, noise: float = 0.1, stay: float = 0.95, random_state: Any = None
+) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Points on two interleaved half circles; the state of the sequence says on which.
+
+    Parameters
+    ----------
+    n_samples : int
+        Length of the sequence.
+    noise : float
+        Standard deviation of the noise around the half circles of radius 1.
+    stay : float
+        Probability of staying in a state.
+    random_state : int, RandomState or None
+        Seed.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        Points.
+    y : ndarray of shape (n_samples,)
+        States 0 and 1.
+    """
+    check_number(noise, "noise", low=0)
+    random = random_state_of(random_state)
+    y = _sticky_chain(n_samples, 2, stay, random)
+    angle = np.pi * random.random_sample(n_samples)
+    upper = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    lower = np.stack([1 - np.cos(angle), 0.5 - np.sin(angle)], axis=1)
+    return np.where(y[:, None] == 0, upper, lower) + noise * random.standard_normal((n_samples, 2)), y
+
+
+def rings(
+    n_samples: int = 1000, *, noise: float = 0.15, stay: float = 0.95, random_state: Any = None
+) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Points on three circles around the origin, of radius 1, 2 and 3; the state says on which.
+
+    Parameters and returns as in `moons`, with states 0, 1 and 2; `noise` is radial.
+    """
+    check_number(noise, "noise", low=0)
+    random = random_state_of(random_state)
+    y = _sticky_chain(n_samples, 3, stay, random)
+    angle = 2 * np.pi * random.random_sample(n_samples)
+    radius = 1 + y + noise * random.standard_normal(n_samples)
+    return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1), y
+
+
+def blobs(
+    n_samples: int = 1000, *, noise: float = 0.6, stay: float = 0.95, random_state: Any = None
+) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Three overlapping round clouds with centres 2 apart; the state says from which a point comes.
+
+    Parameters and returns as in `moons`, with states 0, 1 and 2; `noise` is the standard deviation of a cloud.
+    """
+    check_number(noise, "noise", low=0)
+    random = random_state_of(random_state)
+    y = _sticky_chain(n_samples, 3, stay, random)
+    angle = 2 * np.pi * y / 3
+    centers = 2 / np.sqrt(3) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return centers + noise * random.standard_normal((n_samples, 2)), y
+
+
 def sines(n_samples: int = 1000, *, noise: float = 0.25, stay: float = 0.98, random_state: Any = None) -> Any:
     """Noisy sines that switch between three frequencies: the toy problem of the paper.
 
@@ -83,12 +153,8 @@ def sines(n_samples: int = 1000, *, noise: float = 0.25, stay: float = 0.98, ran
     ((5, 1), array([1, 1, 1, 1, 1]))
     """
     check_number(noise, "noise", low=0)
-    check_number(stay, "stay", low=0, high=1)
     random = random_state_of(random_state)
-    n_states = len(FREQUENCIES)
-    transmat = np.full((n_states, n_states), (1 - stay) / (n_states - 1))
-    np.fill_diagonal(transmat, stay)
-    y = markov_chain(n_samples, transmat, random_state=random)
+    y = _sticky_chain(n_samples, len(FREQUENCIES), stay, random)
     signal = np.sin(np.asarray(FREQUENCIES)[y] * np.arange(n_samples)) + noise * random.standard_normal(n_samples)
     return signal[:, None], y
 

@@ -7,31 +7,45 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
-from ._labels import as_labels, encode, learn_classes
+from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
-from ._validation import Array, check_choice, check_integer, check_number, thread_count
+from ._validation import Array, as_weights, check_choice, check_integer, check_number, thread_count
 from .evidence import read_only
-from .evidence_scale import choose_evidence_scale
-from .features import Framing, complete_rows, learn_framing
+from .features import learn_framing, random_state_of
+from .learning import (
+    EMSettings,
+    Learned,
+    evidence_of,
+    learn_evidence_scale,
+    learn_labelled,
+    learn_unlabelled,
+    shares,
+)
 from .model import Model
-from .ratios import LeastSquares
-from .selection import contiguous_folds
-from .transitions import count_transitions, start_probabilities, transition_probabilities
+from .novelty import Novelty
+from .partial import PartialFit
+from .ratios.least_squares import LeastSquares
+from .ratios.source import RatioSource, check_source
+from .training import TrainingFrames
+from .transitions import ChainRules, chain_rules
 
 
 class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Density ratio hidden Markov model.
 
     Evidence for the states is learned as density ratios by kernel least squares; forward-backward runs on ratios.
+    Learns from labelled, partly labelled and unlabelled sequences.
 
     Parameters
     ----------
     n_states : int, optional
-        Number of states; the number of classes in y by default.
-    ratio : {"least-squares"}
-        Where evidence comes from.
+        Number of states; needed where there are no labels, the number of classes in y otherwise.
+    ratio : "least-squares" or a ratio source
+        Where evidence comes from: kernel least squares with the settings below, or an object with the methods ``fit``
+        and ``log_ratios`` such as those in `drhmm.ratios`.
     n_basis : int
         Number of kernel centres, drawn from the training frames.
     sigma : float or {"cv", "default"}
@@ -42,31 +56,54 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Smallest posterior estimate of a frame, for balanced states; 0 lets one frame exclude a state.
     evidence_scale : float or "cv"
         Exponent of the ratios. Below 1 where neighbouring frames repeat each other (overlapping windows), above 1
-        where regularisation made the estimates too cautious; "cv" chooses it by held-out smoothing.
+        where regularisation made the estimates too cautious; "cv" chooses it by held-out smoothing, and is 1 where
+        there are no labels.
     standardize : bool
         Whether columns are brought to mean 0 and standard deviation 1.
     window : int
         Samples that make a frame: frame t is samples t-window+1..t of its own sequence. The first window-1 frames
         of a sequence have no evidence of their own.
-    transition_prior : float
-        Pseudo-count added to every entry of the transition counts.
+    transition_prior : float or array of shape (S, S)
+        Pseudo-count of every transition, or of each: large on the diagonal for sticky states, -inf where a transition
+        is forbidden.
+    transmat, startprob : array, optional
+        Transition and start probabilities that are given and not learned.
+    class_weight : dict or "balanced", optional
+        Weight of the frames of each class when ratios are learned, as in scikit-learn.
+    novelty : bool
+        Whether the model has a state for what nobody labelled; see `novelty_proba`.
+    novelty_rate : float
+        Probability that something unknown begins at a frame.
+    novelty_duration : float
+        Mean number of frames that it lasts.
+    max_iter, tol : int, float
+        EM ends after `max_iter` iterations, or when the posteriors of a frame change by less than `tol` on average.
+    n_init : int
+        Starts of EM that are followed to the end. The result with the largest gain is kept: the mean log likelihood
+        of a frame over that of independent frames.
+    em_update : {"soft", "paper"}
+        Least squares on soft labels with one factorisation for all iterations, or the rule that the paper prints.
     random_state : int, RandomState or None
-        Seed of the choice of kernel centres.
+        Seed of kernel centres and of the starts of EM.
     n_threads : int, optional
         Threads; all cores, or DRHMM_NUM_THREADS, by default.
+    verbose : bool
+        Whether EM shows its progress on standard error.
 
     Attributes
     ----------
     classes_ : ndarray of shape (S,)
-        Labels of the states.
+        Labels of the states; 0..S-1 where there were none.
     transmat_, startprob_ : ndarray
         Transition and start probabilities.
-    centers_, theta_ : ndarray
-        Kernel centres and coefficients.
-    sigma_, rho_, evidence_scale_ : float
-        Settings that were used.
+    evidence_scale_ : float
+        The evidence scale that was used.
+    centers_, theta_, sigma_, rho_
+        Kernel centres, coefficients, width and regularisation, if evidence comes from least squares.
     selection_ : Selection or None
         The cross-validation table of sigma and rho.
+    n_iter_, converged_, history_ : int, bool, list of float
+        Iterations of EM, whether it converged, and its gain after each.
     model_ : Model
         All of it, frozen, for inference.
     n_features_in_ : int
@@ -87,7 +124,7 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_states: int | None = None,
         *,
-        ratio: str = "least-squares",
+        ratio: Any = "least-squares",
         n_basis: int = 500,
         sigma: float | str = "cv",
         rho: float | str = "cv",
@@ -95,9 +132,20 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         evidence_scale: float | str = "cv",
         standardize: bool = True,
         window: int = 1,
-        transition_prior: float = 1.0,
+        transition_prior: Any = 1.0,
+        transmat: Any = None,
+        startprob: Any = None,
+        class_weight: Any = None,
+        novelty: bool = False,
+        novelty_rate: float = 1e-3,
+        novelty_duration: float = 50.0,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        n_init: int = 1,
+        em_update: str = "soft",
         random_state: Any = None,
         n_threads: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.n_states = n_states
         self.ratio = ratio
@@ -109,44 +157,114 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.standardize = standardize
         self.window = window
         self.transition_prior = transition_prior
+        self.transmat = transmat
+        self.startprob = startprob
+        self.class_weight = class_weight
+        self.novelty = novelty
+        self.novelty_rate = novelty_rate
+        self.novelty_duration = novelty_duration
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.em_update = em_update
         self.random_state = random_state
         self.n_threads = n_threads
+        self.verbose = verbose
+
+    # Settings ------------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
         if self.n_states is not None:
-            check_integer(self.n_states, "n_states", low=2)
-        check_choice(self.ratio, "ratio", ("least-squares",))
+            check_integer(self.n_states, "n_states", low=1 if self.novelty else 2)
         if self.evidence_scale != "cv":
             check_number(self.evidence_scale, "evidence_scale", low=0, low_open=True)
         check_integer(self.window, "window", low=1)
-        check_number(self.transition_prior, "transition_prior", low=0)
+        check_number(self.novelty_rate, "novelty_rate", low=0, high=1, low_open=True, high_open=True)
+        check_number(self.novelty_duration, "novelty_duration", low=1)
+        check_integer(self.max_iter, "max_iter", low=1)
+        check_number(self.tol, "tol", low=0)
+        check_integer(self.n_init, "n_init", low=1)
+        check_choice(self.em_update, "em_update", ("soft", "paper"))
         thread_count(self.n_threads)
 
-    def _source(self) -> LeastSquares:
-        source = LeastSquares(
-            n_basis=self.n_basis,
-            sigma=self.sigma,
-            rho=self.rho,
-            floor=self.floor,
-            random_state=self.random_state,
-            n_threads=self.n_threads,
-        )
-        source.check_parameters()
+    def _source(self, random_state: np.random.RandomState) -> RatioSource:
+        """The ratio source of the settings, not fitted."""
+        if isinstance(self.ratio, str):
+            check_choice(self.ratio, "ratio", ("least-squares",))
+            source: RatioSource = LeastSquares(
+                n_basis=self.n_basis,
+                sigma=self.sigma,
+                rho=self.rho,
+                floor=self.floor,
+                random_state=random_state.randint(2**31),
+                n_threads=self.n_threads,
+            )
+        else:
+            source = check_source(self.ratio)
+        if isinstance(source, LeastSquares):
+            source.check_parameters()
+            if self.novelty and source.floor == 0:
+                raise ValueError("novelty=True needs a positive floor: without it no known state may be possible")
+        elif self.novelty:
+            raise ValueError(f"novelty=True needs ratio='least-squares' or LeastSquares, got {self.ratio!r}")
         return source
 
-    def fit(self, X: Any, y: Any, *, lengths: Any = None, sequence_id: Any = None) -> DensityRatioHMM:
-        """Learn from labelled sequences.
+    def _rules(self, n_states: int) -> ChainRules:
+        return chain_rules(self.transition_prior, self.transmat, self.startprob, n_states)
+
+    def _novelty(self) -> Novelty | None:
+        return Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None
+
+    def _read_labels(self, y: Any, sequences: Sequences) -> tuple[npt.NDArray[Any], Codes]:
+        """Classes and codes; without any label, the classes are 0..n_states-1 and every code is unknown."""
+        n_rows = len(sequences.samples)
+        if y is None:
+            classes, codes = np.arange(0), np.full(n_rows, UNKNOWN, dtype=np.int64)
+        else:
+            classes, codes = learn_classes(as_labels(y, sequences), allow_one=self.novelty)
+        if len(classes) == 0:
+            if self.n_states is None:
+                raise ValueError("n_states is needed where no frame is labelled")
+            if self.class_weight is not None:
+                raise ValueError("class_weight needs labels, and no frame is labelled")
+            return np.arange(self.n_states), codes
+        if self.n_states is not None and self.n_states != len(classes):
+            raise ValueError(f"n_states is {self.n_states}, but y has {len(classes)} classes: {classes.tolist()}")
+        return classes, codes
+
+    def _weights(
+        self, sample_weight: Any, sequences: Sequences, codes: Codes, classes: npt.NDArray[Any]
+    ) -> Array | None:
+        """Weight of every row from both kinds of weights, or None."""
+        weights = None if sample_weight is None else as_weights(sample_weight, sequences)
+        if self.class_weight is None:
+            return weights
+        known = codes != UNKNOWN
+        per_class = compute_class_weight(self.class_weight, classes=classes, y=classes[codes[known]])
+        by_class = np.ones(len(codes))
+        by_class[known] = per_class[codes[known]]
+        return by_class if weights is None else by_class * weights
+
+    # Learning ------------------------------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any = None, *, lengths: Any = None, sequence_id: Any = None, sample_weight: Any = None
+    ) -> DensityRatioHMM:
+        """Learn from sequences.
 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
             Samples; a NaN makes every frame that contains it a missing one.
-        y : array of shape (T,), or list of such arrays
-            Labels of any dtype.
+        y : array of shape (T,), or list of such arrays, optional
+            Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects.
+            (Labels -1 and 1 and no others are two classes.) Without y, or with some labels unknown, EM finds the rest.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to.
+        sample_weight : array of shape (T,), or list of such arrays, optional
+            Weight of each frame when ratios are learned; transitions are counted without weights.
 
         Returns
         -------
@@ -154,60 +272,131 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The fitted estimator. If anything raises, it stays as it was.
         """
         self._check_parameters()
-        source = self._source()
+        random_state = random_state_of(self.random_state)
+        source = self._source(random_state)
         threads = thread_count(self.n_threads)
         sequences = as_sequences(X, lengths, sequence_id)
-        classes, codes = learn_classes(as_labels(y, sequences))
-        if self.n_states is not None and self.n_states != len(classes):
-            raise ValueError(f"n_states is {self.n_states}, but y has {len(classes)} classes: {classes.tolist()}")
-        counts, starts = count_transitions(codes, sequences.lengths, len(classes))
-        transmat = transition_probabilities(counts, self.transition_prior)
-        startprob = start_probabilities(starts)
+        classes, codes = self._read_labels(y, sequences)
+        rules = self._rules(len(classes))
         framing = learn_framing(sequences.samples, self.window, self.standardize)
-        training = _TrainingFrames(sequences, framing, codes, classes)
-        source.fit(training.frames, training.targets, folds=training.folds)
-        evidence_scale = self._learn_evidence_scale(source, training, codes, sequences, transmat, startprob, threads)
-
-        self.classes_ = classes
-        self.transmat_, self.startprob_ = read_only(transmat), read_only(startprob)
-        self.centers_, self.theta_ = source.centers_, source.theta_
-        self.sigma_, self.rho_, self.selection_ = source.sigma_, source.rho_, source.selection_
-        self.evidence_scale_ = evidence_scale
-        self.n_features_in_ = sequences.samples.shape[1]
-        self.model_ = Model(
-            classes.copy(),
-            self.transmat_,
-            self.startprob_,
-            source.prior_,
-            source.evidence(framing, evidence_scale),
+        weights = self._weights(sample_weight, sequences, codes, classes)
+        training = TrainingFrames(sequences, framing, codes, len(classes), weights)
+        if len(classes) > len(training.rows):
+            raise ValueError(f"n_states is {len(classes)}, but there are only {len(training.rows)} complete frames")
+        if training.known.any():
+            training.check_classes(classes)
+        if training.labelled:
+            learned = learn_labelled(source, training, rules)
+        else:
+            settings = EMSettings(self.max_iter, self.tol, self.n_init, self.em_update == "paper", self.verbose)
+            learned = learn_unlabelled(source, training, rules, settings, random_state, threads)
+        evidence_scale = (
+            learn_evidence_scale(learned, source, training, threads)
+            if self.evidence_scale == "cv"
+            else float(self.evidence_scale)
         )
+        model = Model(
+            classes.copy(),
+            read_only(learned.transmat),
+            read_only(learned.startprob),
+            read_only(shares(learned, training)),
+            evidence_of(learned, framing, evidence_scale),
+            self._novelty(),
+        )
+        self._adopt(model, learned)
         return self
 
-    def _learn_evidence_scale(
+    def _adopt(self, model: Model, learned: Learned) -> None:
+        """Set every fitted attribute, after all that can fail; what an earlier fit left is gone."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        self._partial: PartialFit | None = None
+        self.model_ = model
+        self.classes_ = model.classes.copy()
+        self.transmat_, self.startprob_ = model.transmat, model.startprob
+        self.evidence_scale_ = model.evidence.evidence_scale
+        self.n_features_in_ = model.n_features
+        self.n_iter_, self.converged_, self.history_ = learned.n_iter, learned.converged, learned.history
+        if isinstance(learned.source, LeastSquares):
+            for name in ("centers_", "theta_", "sigma_", "rho_", "selection_"):
+                setattr(self, name, getattr(learned.source, name))
+
+    def partial_fit(
         self,
-        source: LeastSquares,
-        training: _TrainingFrames,
-        codes: npt.NDArray[np.int64],
-        sequences: Sequences,
-        transmat: Array,
-        startprob: Array,
-        threads: int,
-    ) -> float:
-        if self.evidence_scale != "cv":
-            return float(self.evidence_scale)
-        log_ratios = np.full((len(codes), len(transmat)), np.nan)
-        log_ratios[training.rows] = source.out_of_fold_log_ratios(training.frames, training.targets, training.folds)
-        return choose_evidence_scale(log_ratios, codes, sequences.lengths, transmat, startprob, threads)
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        sample_weight: Any = None,
+    ) -> DensityRatioHMM:
+        """Learn from one more labelled block of whole sequences.
+
+        The first block (after construction or `fit`) chooses standardisation, kernel centres, sigma, rho and the
+        evidence scale, as `fit` does, and must hold every class. From then on Gram statistics and transition counts
+        accumulate: the model is the one that all blocks together give with those settings.
+
+        Parameters
+        ----------
+        X, y, lengths, sequence_id, sample_weight
+            As in `fit`; every label must be known.
+        classes : array, optional
+            All classes, for checking that the first block has them.
+
+        Returns
+        -------
+        DensityRatioHMM
+            The estimator.
+        """
+        if not isinstance(self.ratio, str | LeastSquares):
+            raise ValueError(f"partial_fit needs ratio='least-squares' or LeastSquares, got {self.ratio!r}")
+        partial: PartialFit | None = getattr(self, "_partial", None)
+        selection = getattr(self, "selection_", None)
+        if partial is None:
+            first = DensityRatioHMM(**self.get_params(deep=False))
+            first.fit(X, y, lengths=lengths, sequence_id=sequence_id, sample_weight=sample_weight)
+            if classes is not None and not np.array_equal(np.unique(classes), first.classes_):
+                raise ValueError(
+                    f"the first block has the classes {first.classes_.tolist()}, but classes are "
+                    f"{np.unique(classes).tolist()}: kernel centres must come from all of them"
+                )
+            partial = PartialFit.begin(first.model_, first.rho_, self._rules(len(first.classes_)))
+            selection = first.selection_
+        self._check_parameters()
+        sequences = as_sequences(X, lengths, sequence_id)
+        codes = encode(as_labels(y, sequences), partial.model.classes)
+        weights = self._weights(sample_weight, sequences, codes, partial.model.classes)
+        partial = partial.add(sequences, codes, weights)
+        learned = Learned(partial.source(selection), np.empty((0, 0)), partial.model.transmat, partial.model.startprob)
+        self._adopt(partial.model, learned)
+        self._partial = partial
+        return self
+
+    # Inference -----------------------------------------------------------------------------------------------------
 
     def _fitted_model(self) -> Model:
         check_is_fitted(self, "model_")
         model: Model = self.model_
         return model
 
-    def predict(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, method: str = "smooth") -> Any:
+    def predict(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        method: str = "smooth",
+        novelty_label: Any = None,
+    ) -> Any:
         """Most probable label of each frame; see `Model.predict`."""
         return self._fitted_model().predict(
-            X, lengths=lengths, sequence_id=sequence_id, method=method, n_threads=self.n_threads
+            X,
+            lengths=lengths,
+            sequence_id=sequence_id,
+            method=method,
+            novelty_label=novelty_label,
+            n_threads=self.n_threads,
         )
 
     def predict_proba(
@@ -228,33 +417,38 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Evidence of each frame; see `Model.log_ratios`."""
         return self._fitted_model().log_ratios(X, lengths=lengths, sequence_id=sequence_id, n_threads=self.n_threads)
 
-    def score(self, X: Any, y: Any, *, lengths: Any = None, sequence_id: Any = None, method: str = "smooth") -> float:
-        """Share of frames whose label `predict` gets right."""
+    def novelty_score(self, X: Any, *, lengths: Any = None, sequence_id: Any = None) -> Any:
+        """How little the known states account for each frame; see `Model.novelty_score`."""
+        return self._fitted_model().novelty_score(X, lengths=lengths, sequence_id=sequence_id, n_threads=self.n_threads)
+
+    def novelty_proba(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        method: str = "filter",
+        lag: int | None = None,
+    ) -> Any:
+        """Probability that the state is none of the known ones; see `Model.novelty_proba`."""
+        return self._fitted_model().novelty_proba(
+            X, lengths=lengths, sequence_id=sequence_id, method=method, lag=lag, n_threads=self.n_threads
+        )
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        sample_weight: Any = None,
+        method: str = "smooth",
+    ) -> float:
+        """Share of frames whose label `predict` gets right, weighted if weights are given."""
         predicted = self.predict(X, lengths=lengths, sequence_id=sequence_id, method=method)
         sequences = as_sequences(X, lengths, sequence_id)
         truth = encode(as_labels(y, sequences), self.classes_)
         guess = encode(as_labels(predicted, sequences), self.classes_)
-        return float(np.mean(truth == guess))
-
-
-class _TrainingFrames:
-    """The complete frames of labelled sequences, with their targets, folds and rows."""
-
-    def __init__(
-        self, sequences: Sequences, framing: Framing, codes: npt.NDArray[np.int64], classes: npt.NDArray[Any]
-    ) -> None:
-        frames = framing.frames(sequences.samples, sequences.lengths)
-        self.rows = np.flatnonzero(complete_rows(frames))
-        if len(self.rows) == 0:
-            raise ValueError(
-                f"X has no complete frame: window={framing.window} needs that many samples in a row without NaN, "
-                f"and the sequences have lengths {sequences.lengths[:10]}"
-            )
-        self.frames = np.ascontiguousarray(frames[self.rows])
-        self.targets = np.eye(len(classes))[codes[self.rows]]
-        self.folds = contiguous_folds(sequences.lengths)[self.rows]
-        for code, count in enumerate(self.targets.sum(axis=0)):
-            if count == 0:
-                raise ValueError(
-                    f"the class {classes[code]!r} has no complete frame: all of its frames lack samples in their window"
-                )
+        weights = None if sample_weight is None else as_weights(sample_weight, sequences)
+        return float(np.average(truth == guess, weights=weights))

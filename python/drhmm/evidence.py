@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import Protocol
 
 import numpy as np
 
 from . import _core
 from ._validation import Array, Lengths
 from .features import Framing
+
+
+class Evidence(Protocol):
+    """What a model needs of its evidence."""
+
+    @property
+    def framing(self) -> Framing:
+        """How frames are made from samples."""
+        ...
+
+    @property
+    def evidence_scale(self) -> float:
+        """The exponent kappa of the ratios."""
+        ...
+
+    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
+        """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -40,8 +59,6 @@ class KernelEvidence:
             window=self.framing.window,
         )
         object.__setattr__(self, "_native", native)
-        for array in (self.centers, self.theta, self.prior, self.framing.mean, self.framing.scale):
-            array.setflags(write=False)
 
     def __reduce__(self) -> tuple[object, ...]:
         return KernelEvidence, tuple(getattr(self, item.name) for item in fields(self) if item.init)
@@ -54,6 +71,10 @@ class KernelEvidence:
     def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
         """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
         return self._native.log_ratios(samples, lengths, n_threads)
+
+    def log_ratios_with_novelty(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
+        """Log w_i(y_t) and log w_*(y_t), shape (T, S + 1): w_* = q_*^kappa, q_* = 1 - sum_i q_i in [floor, 1]."""
+        return self._native.log_ratios(samples, lengths, n_threads, with_novelty=True)
 
     def estimates(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
         """Unclipped estimates of p(x_t = i | y_t), shape (T, S); rows of NaN where a frame is missing."""

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from . import recursion
 from ._sequences import Sequences, as_sequences
 from ._validation import Array, check_choice, thread_count
-from .evidence import KernelEvidence
+from .evidence import Evidence, KernelEvidence
+from .novelty import Novelty
 
 METHODS = ("smooth", "filter", "frame")
 PATH_METHODS = (*METHODS, "viterbi")
@@ -33,19 +34,27 @@ class Model:
         p(x_1 = i).
     prior : ndarray of shape (S,)
         Share of each state among the training frames.
-    evidence : KernelEvidence
+    evidence : KernelEvidence or SourceEvidence
         From samples to log ratios.
+    novelty : Novelty or None
+        Rate and duration of the state for the unknown, if the model has one.
     """
 
     classes: npt.NDArray[Any]
     transmat: Array
     startprob: Array
     prior: Array
-    evidence: KernelEvidence
+    evidence: Evidence
+    novelty: Novelty | None = None
 
     def __post_init__(self) -> None:
         for array in (self.classes, self.transmat, self.startprob, self.prior):
             array.setflags(write=False)
+
+    @property
+    def n_states(self) -> int:
+        """Number of known states."""
+        return len(self.classes)
 
     @property
     def n_features(self) -> int:
@@ -66,11 +75,52 @@ class Model:
             )
         return sequences
 
+    def _kernel_evidence(self) -> KernelEvidence:
+        """The evidence that can see novelty."""
+        if self.novelty is None or not isinstance(self.evidence, KernelEvidence):
+            raise ValueError("the model has no state for the unknown: learn it with novelty=True")
+        return self.evidence
+
     def log_ratios(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, n_threads: int | None = None) -> Any:
         """Evidence: log w_i(y_t) up to a constant per row, shape (T, S); rows of NaN where a frame is missing."""
         sequences = self._sequences(X, lengths, sequence_id)
         evidence = self.evidence.log_ratios(sequences.samples, sequences.lengths, thread_count(n_threads))
         return sequences.restore(evidence.astype(sequences.dtype, copy=False))
+
+    def _evidence_and_chain(self, sequences: Sequences, threads: int) -> tuple[Array, dict[str, Any]]:
+        """Evidence of all states, the unknown last if there is one, and the arguments of the recursions."""
+        transmat, startprob = self.transmat, self.startprob
+        if self.novelty is None:
+            log_ratios = self.evidence.log_ratios(sequences.samples, sequences.lengths, threads)
+        else:
+            evidence = self._kernel_evidence()
+            log_ratios = evidence.log_ratios_with_novelty(sequences.samples, sequences.lengths, threads)
+            transmat = self.novelty.transmat(transmat, self.prior)
+            startprob = self.novelty.startprob(startprob)
+        chain = {
+            "transmat": transmat,
+            "startprob": startprob,
+            "lengths": sequences.lengths,
+            "n_threads": threads,
+        }
+        return log_ratios, chain
+
+    def _all_posteriors(self, sequences: Sequences, method: str, lag: int | None, threads: int) -> Array:
+        """Posteriors of all states, (T, S), or (T, S + 1) with the unknown last."""
+        if method == "frame":
+            # Every frame is a sequence of its own that starts from the training shares; there is no neighbour that
+            # could repeat or contradict its evidence, so that the evidence scale does not apply.
+            evidence = self.evidence.log_ratios(sequences.samples, sequences.lengths, threads)
+            alone = np.ones(len(evidence), dtype=np.int64)
+            return recursion.filter(
+                evidence / self.evidence.evidence_scale, self.transmat, self.prior, lengths=alone, n_threads=threads
+            )
+        evidence, chain = self._evidence_and_chain(sequences, threads)
+        if method == "filter":
+            return recursion.filter(evidence, **chain)
+        if lag is not None:
+            return recursion.fixed_lag(evidence, lag=lag, **chain)
+        return recursion.smooth(evidence, **chain)
 
     def predict_proba(
         self,
@@ -102,34 +152,30 @@ class Model:
         Returns
         -------
         ndarray of shape (T, S), or list of such arrays
-            Columns in the order of `classes`; rows sum to 1.
+            Columns in the order of `classes`; rows sum to 1. If the model has a state for the unknown, these are the
+            probabilities given that the state is a known one; see `novelty_proba` for the other.
         """
-        check_choice(method, "method", METHODS)
-        if lag is not None and method != "smooth":
-            raise ValueError(f"lag={lag!r} goes with method='smooth', not {method!r}")
-        sequences = self._sequences(X, lengths, sequence_id)
-        threads = thread_count(n_threads)
-        evidence = self.evidence.log_ratios(sequences.samples, sequences.lengths, threads)
-        posteriors = self._posteriors(evidence, sequences.lengths, method, lag, threads)
+        sequences, threads = self._checked(X, lengths, sequence_id, method, METHODS, lag, n_threads)
+        posteriors = self._all_posteriors(sequences, method, lag, threads)
+        if posteriors.shape[1] > self.n_states:
+            known = posteriors[:, : self.n_states]
+            posteriors = known / known.sum(axis=1, keepdims=True)
         return sequences.restore(posteriors.astype(sequences.dtype, copy=False))
 
-    def _posteriors(self, evidence: Array, lengths: list[int], method: str, lag: int | None, threads: int) -> Array:
-        chain: dict[str, Any] = {
-            "transmat": self.transmat,
-            "startprob": self.startprob,
-            "lengths": lengths,
-            "n_threads": threads,
-        }
-        if method == "filter":
-            return recursion.filter(evidence, **chain)
-        if method == "frame":
-            # Every frame is a sequence of its own that starts from the training shares; there is no neighbour that
-            # could repeat or contradict its evidence, so that the evidence scale does not apply.
-            chain.update(startprob=self.prior, lengths=np.ones(len(evidence), dtype=np.int64))
-            return recursion.filter(evidence / self.evidence.evidence_scale, **chain)
-        if lag is not None:
-            return recursion.fixed_lag(evidence, lag=lag, **chain)
-        return recursion.smooth(evidence, **chain)
+    def _checked(
+        self,
+        X: Any,
+        lengths: Any,
+        sequence_id: Any,
+        method: str,
+        methods: tuple[str, ...],
+        lag: int | None,
+        n_threads: int | None,
+    ) -> tuple[Sequences, int]:
+        check_choice(method, "method", methods)
+        if lag is not None and method != "smooth":
+            raise ValueError(f"lag={lag!r} goes with method='smooth', not {method!r}")
+        return self._sequences(X, lengths, sequence_id), thread_count(n_threads)
 
     def predict(
         self,
@@ -138,25 +184,80 @@ class Model:
         lengths: Any = None,
         sequence_id: Any = None,
         method: str = "smooth",
+        novelty_label: Any = None,
         n_threads: int | None = None,
     ) -> Any:
         """Most probable label of each frame, or with ``method="viterbi"`` the most probable path.
 
         Parameters as in `predict_proba`.
 
+        Parameters
+        ----------
+        novelty_label : object, optional
+            The label of frames at which the unknown is more probable than each known state. Without it, every frame
+            gets the most probable known label.
+
         Returns
         -------
         ndarray of shape (T,), or list of such arrays
-            Labels from `classes`.
+            Labels from `classes`, and `novelty_label`.
         """
-        check_choice(method, "method", PATH_METHODS)
-        sequences = self._sequences(X, lengths, sequence_id)
-        threads = thread_count(n_threads)
-        evidence = self.evidence.log_ratios(sequences.samples, sequences.lengths, threads)
+        sequences, threads = self._checked(X, lengths, sequence_id, method, PATH_METHODS, None, n_threads)
+        if novelty_label is not None:
+            self._kernel_evidence()
+            if method == "frame":
+                raise ValueError("novelty_label goes with method='smooth', 'filter' or 'viterbi', not 'frame'")
         if method == "viterbi":
-            states = recursion.viterbi(
-                evidence, self.transmat, self.startprob, lengths=sequences.lengths, n_threads=threads
-            )
+            evidence, chain = self._evidence_and_chain(sequences, threads)
+            if novelty_label is None and evidence.shape[1] > self.n_states:
+                evidence, chain = evidence[:, :-1], {**chain, "transmat": self.transmat, "startprob": self.startprob}
+            states = recursion.viterbi(evidence, **chain)
         else:
-            states = self._posteriors(evidence, sequences.lengths, method, None, threads).argmax(axis=1)
-        return sequences.restore(self.classes[states])
+            posteriors = self._all_posteriors(sequences, method, None, threads)
+            states = posteriors[:, : None if novelty_label is not None else self.n_states].argmax(axis=1)
+        labels = self.classes
+        if novelty_label is not None:
+            labels = _with_label(labels, novelty_label)
+        return sequences.restore(labels[states])
+
+    def novelty_score(
+        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, n_threads: int | None = None
+    ) -> Any:
+        """How little the known states account for each frame: q_* = 1 - sum_i q_i(y_t), in [0, 1].
+
+        Close to 1 far from all training data; NaN where a frame is missing. Parameters as in `predict_proba`.
+        """
+        evidence = self._kernel_evidence()
+        sequences = self._sequences(X, lengths, sequence_id)
+        estimates = evidence.estimates(sequences.samples, sequences.lengths, thread_count(n_threads))
+        score = np.clip(1 - estimates.sum(axis=1), 0.0, 1.0)
+        return sequences.restore(score.astype(sequences.dtype, copy=False))
+
+    def novelty_proba(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        method: str = "filter",
+        lag: int | None = None,
+        n_threads: int | None = None,
+    ) -> Any:
+        """Probability that the state at each frame is none of the known ones, shape (T,).
+
+        Parameters as in `predict_proba`; the method is "filter" (for alarms) or "smooth".
+        """
+        self._kernel_evidence()
+        sequences, threads = self._checked(X, lengths, sequence_id, method, ("filter", "smooth"), lag, n_threads)
+        posteriors = self._all_posteriors(sequences, method, lag, threads)
+        return sequences.restore(posteriors[:, -1].astype(sequences.dtype, copy=False))
+
+
+def _with_label(classes: npt.NDArray[Any], label: Any) -> npt.NDArray[Any]:
+    """Classes and one label more; objects where the dtype of the classes cannot hold it."""
+    extra = np.array([label])
+    if extra.dtype.kind == classes.dtype.kind:
+        return np.concatenate([classes, extra])
+    mixed = np.empty(len(classes) + 1, dtype=object)
+    mixed[:-1], mixed[-1] = classes, label
+    return mixed

@@ -47,6 +47,19 @@ def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np
     return np.concatenate(folds)
 
 
+def pull(sigmas: Array, rhos: Array, median: float | None, pull_rho: bool) -> Array:
+    """Summed loss that data must gain to leave the defaults, (sigmas, rhos); nothing for what is not searched.
+
+    With few noisy frames the smallest held-out loss belongs to an almost constant predictor, which is useless as
+    evidence. The pull grows with the square of the grid steps (a factor sqrt 2 in sigma, sqrt 10 in rho) and not with
+    the number of frames: a hundred frames stay near the defaults, thousands go where the loss is smallest.
+    """
+    sigma_steps = np.zeros(len(sigmas)) if median is None else 2 * np.log2(sigmas / (DEFAULT_SIGMA * median))
+    rho_steps = 2 * np.log10(rhos / DEFAULT_RHO) if pull_rho else np.zeros(len(rhos))
+    penalty: Array = PULL * np.add.outer(sigma_steps**2, rho_steps**2)
+    return penalty
+
+
 def select(
     frames: Array,
     targets: Array,
@@ -58,12 +71,7 @@ def select(
     rho: float | None,
     n_threads: int,
 ) -> Selection:
-    """Choose what is None of sigma and rho by held-out squared loss, pulled towards the defaults.
-
-    With few noisy frames the smallest held-out loss belongs to an almost constant predictor, which is useless as
-    evidence. The pull is a fixed amount of summed loss per squared grid step (a factor sqrt 2 in sigma, sqrt 10 in
-    rho): a hundred frames stay near the defaults, thousands go where the loss is smallest.
-    """
+    """Choose what is None of sigma and rho by held-out squared loss, pulled towards the defaults."""
     sigmas = np.array(SIGMA_GRID) * median if sigma is None else np.array([sigma])
     rhos = np.array(RHO_GRID) if rho is None else np.array([rho])
     order = np.argsort(folds, kind="stable")
@@ -78,9 +86,7 @@ def select(
         rhos.tolist(),
         n_threads,
     ).sum(axis=2)
-    sigma_steps = np.log2(sigmas / (DEFAULT_SIGMA * median)) * 2 if sigma is None else np.zeros(1)
-    rho_steps = np.log10(rhos / DEFAULT_RHO) * 2 if rho is None else np.zeros(1)
-    penalty = PULL * np.add.outer(sigma_steps**2, rho_steps**2)
+    penalty = pull(sigmas, rhos, None if sigma is not None else median, rho is None)
     # Weights of another unit than "one per frame" must not change how strong the pull is.
     unit = weights.sum() / len(weights)
     s, r = np.unravel_index(np.argmin(summed + unit * penalty), summed.shape)

@@ -1,43 +1,98 @@
-"""Transition and start probabilities from labelled sequences."""
+"""Transition and start probabilities: counted, expected or fixed."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ._validation import Array, Lengths
+from ._validation import Array, Lengths, as_startprob, as_transmat, check_number
 
 #: Pseudo-count of every state as the first of a sequence.
 START_PRIOR = 1.0
 
 
+@dataclass(frozen=True)
+class ChainRules:
+    """How transition and start probabilities follow from counts.
+
+    ``prior`` is the pseudo-count of each transition, -inf where it is forbidden; ``transmat`` and ``startprob`` are
+    given where they are not learned.
+    """
+
+    prior: Array
+    transmat: Array | None
+    startprob: Array | None
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self.prior)
+
+    def transition_probabilities(self, counts: Array) -> Array:
+        """Counts plus pseudo-counts, row by row divided by their sums; or what was given."""
+        if self.transmat is not None:
+            return self.transmat
+        forbidden = np.isneginf(self.prior)
+        if (counts[forbidden] > 0).any():
+            i, j = np.argwhere(forbidden & (counts > 0))[0]
+            raise ValueError(f"transition_prior forbids the transition from state {i} to state {j}, but y contains it")
+        smoothed = counts + np.where(forbidden, 0.0, self.prior)
+        totals = smoothed.sum(axis=1, keepdims=True)
+        if (totals == 0).any():
+            state = int(np.flatnonzero(totals[:, 0] == 0)[0])
+            raise ValueError(
+                f"state {state} is never followed by another frame, and transition_prior is 0: its row of transmat is "
+                "undefined; use a positive transition_prior"
+            )
+        transmat: Array = smoothed / totals
+        return transmat
+
+    def start_probabilities(self, starts: Array) -> Array:
+        """First states plus one pseudo-count each, divided by their sum; or what was given."""
+        if self.startprob is not None:
+            return self.startprob
+        startprob: Array = (starts + START_PRIOR) / (starts + START_PRIOR).sum()
+        return startprob
+
+
+def chain_rules(transition_prior: Any, transmat: Any, startprob: Any, n_states: int) -> ChainRules:
+    """Check the settings of the chain and bring them to one shape."""
+    if np.ndim(transition_prior) == 0:
+        prior = np.full((n_states, n_states), check_number(transition_prior, "transition_prior", low=0))
+    else:
+        prior = np.array(transition_prior, dtype=np.float64)
+        if prior.shape != (n_states, n_states):
+            raise ValueError(
+                f"transition_prior must be a number or have shape {(n_states, n_states)}, got {prior.shape}"
+            )
+        wrong = ~((prior >= 0) & np.isfinite(prior) | np.isneginf(prior))
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"transition_prior has {prior[i, j]} at row {i}, column {j}: pseudo-counts are 0 or more, "
+                "and -inf forbids a transition"
+            )
+        if np.isneginf(prior).all(axis=1).any():
+            state = int(np.flatnonzero(np.isneginf(prior).all(axis=1))[0])
+            raise ValueError(f"transition_prior forbids every transition from state {state}")
+    return ChainRules(
+        prior,
+        None if transmat is None else as_transmat(transmat, n_states),
+        None if startprob is None else as_startprob(startprob, n_states),
+    )
+
+
 def count_transitions(codes: npt.NDArray[np.int64], lengths: Lengths, n_states: int) -> tuple[Array, Array]:
-    """Transitions between neighbouring frames and first states, within sequences only; shapes (S, S) and (S,)."""
+    """Transitions between neighbouring known frames and first states, within sequences; shapes (S, S) and (S,)."""
     counts, starts = np.zeros((n_states, n_states)), np.zeros(n_states)
     first = np.cumsum([0, *lengths[:-1]])
-    inside = np.ones(len(codes), dtype=bool)
+    inside = codes >= 0
+    inside[1:] &= codes[:-1] >= 0
     inside[first] = False
     arrivals = np.flatnonzero(inside)
     np.add.at(counts, (codes[arrivals - 1], codes[arrivals]), 1.0)
-    np.add.at(starts, codes[first], 1.0)
+    np.add.at(starts, codes[first][codes[first] >= 0], 1.0)
     return counts, starts
-
-
-def transition_probabilities(counts: Array, prior: float) -> Array:
-    """Rows of counts plus the pseudo-count `prior` per entry, divided by their sums."""
-    smoothed = counts + prior
-    totals = smoothed.sum(axis=1, keepdims=True)
-    if (totals == 0).any():
-        state = int(np.flatnonzero(totals[:, 0] == 0)[0])
-        raise ValueError(
-            f"state {state} is never followed by another frame, and transition_prior is 0: its row of transmat is "
-            "undefined; use a positive transition_prior"
-        )
-    transmat: Array = smoothed / totals
-    return transmat
-
-
-def start_probabilities(starts: Array) -> Array:
-    """First states plus one pseudo-count each, divided by their sum."""
-    startprob: Array = (starts + START_PRIOR) / (starts + START_PRIOR).sum()
-    return startprob

@@ -65,3 +65,19 @@ def cross_validation_loss(
                 theta = solve_theta(gram, moment, relative_rho * np.sum(~held_out))
                 loss[s, r] += ((features[held_out] @ theta - targets[held_out]) ** 2).sum()
     return loss / len(frames)
+
+
+def leave_one_out_scores(numerator: Array, denominator: Array, alpha: float, rho: float) -> Array:
+    """Leave-one-out scores of a relative density ratio, by learning anew for every pair that is left out.
+
+    `numerator` and `denominator` are features of the two classes. Score i is the squared-error criterion
+    alpha/2 w(nu_i)^2 + (1 - alpha)/2 w(de_i)^2 - w(nu_i) of w = theta^T phi learned without nu_i and de_i.
+    """
+    scores = []
+    for i in range(min(len(numerator), len(denominator))):
+        nu, de = np.delete(numerator, i, axis=0), np.delete(denominator, i, axis=0)
+        gram = alpha * nu.T @ nu / len(nu) + (1 - alpha) * de.T @ de / len(de)
+        theta = np.linalg.solve(gram + rho * np.eye(gram.shape[0]), nu.mean(axis=0))
+        at_nu, at_de = numerator[i] @ theta, denominator[i] @ theta
+        scores.append(alpha / 2 * at_nu**2 + (1 - alpha) / 2 * at_de**2 - at_nu)
+    return np.array(scores)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "drhmm/features/squared_exponential.hpp"
 
@@ -14,6 +15,9 @@ class GramStatistics {
       : gram_(Matrix::Zero(n_centers, n_centers)),
         moment_(Matrix::Zero(n_centers, n_classes)),
         mass_(Vector::Zero(n_classes)) {}
+
+  GramStatistics(Matrix gram, Matrix moment, Vector mass)
+      : gram_(std::move(gram)), moment_(std::move(moment)), mass_(std::move(mass)) {}
 
   // Adds Phi^T W Phi, Phi^T W M and 1^T W M of frames (n, D), targets (n, S) and weights (n), block by block.
   void add(const SquaredExponential& features, const ConstRows& frames, const ConstRows& targets,
@@ -57,5 +61,18 @@ class GramStatistics {
   Matrix moment_;  // (B, S)
   Vector mass_;    // (S)
 };
+
+// Phi^T M of frames (n, D) and targets (n, S), block by block: what changes between iterations of EM.
+inline Matrix feature_moment(const SquaredExponential& features, const ConstRows& frames, const ConstRows& targets) {
+  constexpr Index kBlock = 512;
+  Matrix moment = Matrix::Zero(features.n_centers(), targets.cols());
+  RowMatrix phi;
+  for (Index first = 0; first < frames.rows(); first += kBlock) {
+    const Index count = std::min(kBlock, frames.rows() - first);
+    features.evaluate(frames.middleRows(first, count), phi);
+    moment.noalias() += phi.transpose() * targets.middleRows(first, count);
+  }
+  return moment;
+}
 
 }  // namespace drhmm

@@ -44,6 +44,7 @@ class LeastSquaresRatio {
         features_(std::move(features)),
         theta_(std::move(theta)),
         prior_(std::move(prior)),
+        floor_(floor),
         floors_(floor * static_cast<double>(prior_.size()) * prior_),
         evidence_scale_(evidence_scale) {}
 
@@ -55,10 +56,16 @@ class LeastSquaresRatio {
                       [&](Index first, const RowMatrix& values) { out.middleRows(first, values.rows()) = values; });
   }
 
+  // out (n, S), or (n, S + 1) with the evidence for novelty in the last column:
+  // w_* = q_*^kappa, q_* = 1 - sum_i theta_i^T phi(y) clipped to [floor, 1].
   void log_ratios(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, Rows out) const {
+    const bool with_novelty = out.cols() == n_states() + 1;
     for_each_estimate(FrameReader(framing_, samples, lengths), features_, theta_, n_threads,
                       [&](Index first, const RowMatrix& values) {
-                        for (Index k = 0; k < values.rows(); ++k) evidence(values.row(k), out.row(first + k));
+                        for (Index k = 0; k < values.rows(); ++k) {
+                          evidence(values.row(k), out.row(first + k).head(n_states()));
+                          if (with_novelty) out(first + k, n_states()) = novelty_evidence(values.row(k).sum());
+                        }
                       });
   }
 
@@ -78,10 +85,17 @@ class LeastSquaresRatio {
     if (none) log_ratios.setZero();  // every class estimates 0: no evidence, all w_ij = 1
   }
 
+  // NaN for a missing frame, whose estimates are NaN.
+  double novelty_evidence(double sum) const {
+    const double q = 1 - sum;
+    return evidence_scale_ * std::log(q < floor_ ? floor_ : (q > 1 ? 1 : q));
+  }
+
   Framing framing_;
   SquaredExponential features_;
   Matrix theta_;   // (B, S)
   Vector prior_;   // (S)
+  double floor_;
   Vector floors_;  // (S)
   double evidence_scale_;
 };

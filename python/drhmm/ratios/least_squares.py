@@ -1,8 +1,4 @@
-"""Where evidence comes from: estimators of density ratios between states.
-
-A ratio source learns from frames (N, D) and targets (N, S), the probability of each state at each frame (one-hot for
-known labels), and turns frames into log ratios (n, S).
-"""
+"""Density ratios by kernel least squares, for any number of states."""
 
 from __future__ import annotations
 
@@ -10,17 +6,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 
-from . import _core
-from ._validation import Array, as_matrix, check_integer, check_number, thread_count
-from .evidence import KernelEvidence, read_only
-from .features import Framing, choose_centers, median_distance, random_state_of
-from .selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Selection, contiguous_folds, select
-
-__all__ = ["LeastSquares"]
+from .. import _core
+from .._validation import Array, as_matrix, check_integer, check_number, thread_count
+from ..evidence import KernelEvidence, read_only
+from ..features import Framing, choose_centers, median_distance, random_state_of
+from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Selection, contiguous_folds, select
 
 
-class LeastSquares:
+class LeastSquares(BaseEstimator):  # type: ignore[misc]
     """Density ratios by kernel least squares: one Gram matrix and one Cholesky factor for all states.
 
     Parameters
@@ -114,17 +109,34 @@ class LeastSquares:
         LeastSquares
             Itself.
         """
-        self.check_parameters()
         frames, targets = as_matrix(frames, "frames"), as_matrix(targets, "targets")
         weights = np.ones(len(frames)) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
+        updates = self.soft_updates(frames, targets, weights, folds)
+        updates.solve(targets)
+        return self.adopt(updates)
+
+    def soft_updates(
+        self,
+        frames: Array,
+        targets: Array,
+        weights: Array,
+        folds: npt.NDArray[np.int64] | None = None,
+        *,
+        paper: bool = False,
+    ) -> SoftUpdates:
+        """Centres, sigma, rho (from these targets) and one factor, ready for the targets of many iterations."""
+        self.check_parameters()
         centers = choose_centers(frames, self.n_basis, random_state_of(self.random_state))
         sigma, rho, selection = self._settings(frames, targets, weights, folds, centers)
-        statistics = _core.GramStatistics(len(centers), targets.shape[1])
-        statistics.add(frames, targets, weights, centers, sigma)
-        theta = _core.RegularizedGram(statistics.gram, rho * weights.sum()).solve(statistics.moment)
-        self.centers_, self.theta_ = read_only(centers), read_only(theta)
-        self.prior_ = read_only(statistics.mass / statistics.mass.sum())
-        self.sigma_, self.rho_, self.selection_ = sigma, rho, selection
+        return SoftUpdates(
+            frames, weights, centers, sigma, rho, float(self.floor), selection, thread_count(self.n_threads), paper
+        )
+
+    def adopt(self, updates: SoftUpdates) -> LeastSquares:
+        """Take over what the last update learned."""
+        self.centers_, self.theta_ = read_only(updates.centers), read_only(updates.theta)
+        self.prior_ = read_only(updates.prior)
+        self.sigma_, self.rho_, self.selection_ = updates.sigma, updates.rho, updates.selection
         return self
 
     def _settings(
@@ -164,10 +176,11 @@ class LeastSquares:
         )
         return selection.sigma, selection.rho, selection
 
-    def out_of_fold_log_ratios(self, frames: Array, targets: Array, folds: npt.NDArray[np.int64]) -> Array:
+    def out_of_fold_log_ratios(
+        self, frames: Array, targets: Array, weights: Array, folds: npt.NDArray[np.int64]
+    ) -> Array:
         """Log ratios of every frame, learned from the other folds with the centres, sigma and rho of `fit`."""
-        n_columns, n_states = frames.shape[1], targets.shape[1]
-        weights = np.ones(len(frames))
+        n_states = targets.shape[1]
         parts = {}
         for fold in np.unique(folds):
             rows = folds == fold
@@ -180,9 +193,10 @@ class LeastSquares:
             for other in parts:
                 if other != fold:
                     training.merge(parts[other])
-            theta = _core.RegularizedGram(training.gram, self.rho_ * np.sum(~rows)).solve(training.moment)
-            framing = Framing(np.zeros(n_columns), np.ones(n_columns))
-            evidence = KernelEvidence(framing, self.centers_, self.sigma_, theta, self.prior_, float(self.floor), 1.0)
+            theta = _core.RegularizedGram(training.gram, self.rho_ * weights[~rows].sum()).solve(training.moment)
+            evidence = KernelEvidence(
+                _plain(frames.shape[1]), self.centers_, self.sigma_, theta, self.prior_, float(self.floor), 1.0
+            )
             log_ratios[rows] = evidence.log_ratios(frames[rows], [int(rows.sum())], thread_count(self.n_threads))
         return log_ratios
 
@@ -198,5 +212,65 @@ class LeastSquares:
         n_columns = self.centers_.shape[1]
         if frames.shape[1] != n_columns:
             raise ValueError(f"frames has {frames.shape[1]} columns, but {n_columns} were learned from")
-        evidence = self.evidence(Framing(np.zeros(n_columns), np.ones(n_columns)))
+        evidence = self.evidence(_plain(n_columns))
         return evidence.log_ratios(frames, [len(frames)], thread_count(self.n_threads))
+
+
+class SoftUpdates:
+    """Least-squares solutions for many targets on the same frames: the Gram matrix is factored once.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (B, S)
+        Coefficients of the last targets.
+    prior : ndarray of shape (S,)
+        Shares of the states in the last targets.
+    """
+
+    def __init__(
+        self,
+        frames: Array,
+        weights: Array,
+        centers: Array,
+        sigma: float,
+        rho: float,
+        floor: float,
+        selection: Selection | None,
+        n_threads: int,
+        paper: bool,
+    ) -> None:
+        self.frames, self.weights, self.centers = frames, weights, centers
+        self.sigma, self.rho, self.floor, self.selection = sigma, rho, floor, selection
+        self.n_threads, self.paper = n_threads, paper
+        self._factor = None if paper else self._regularized(weights)
+
+    def _regularized(self, weights: Array) -> _core.RegularizedGram:
+        statistics = _core.GramStatistics(len(self.centers), 1)
+        statistics.add(self.frames, np.ones((len(self.frames), 1)), weights, self.centers, self.sigma)
+        return _core.RegularizedGram(statistics.gram, self.rho * self.weights.sum())
+
+    def solve(self, targets: Array) -> None:
+        """Theta = (Phi^T W Phi + rho I)^-1 Phi^T W Gamma, or the rule that the paper prints."""
+        weighted = self.weights[:, None] * targets
+        moment = _core.feature_moment(self.frames, weighted, self.centers, self.sigma)
+        if self._factor is not None:
+            self.theta = self._factor.solve(moment)
+        else:
+            # The printed rule has the soft labels of class i inside its own Gram matrix.
+            factors = [self._regularized(np.ascontiguousarray(column)) for column in weighted.T]
+            columns = [factor.solve(moment[:, [i]].copy()) for i, factor in enumerate(factors)]
+            self.theta = np.ascontiguousarray(np.hstack(columns))
+        self.prior = weighted.sum(axis=0) / weighted.sum()
+
+    def __call__(self, targets: Array) -> Array:
+        """Learn from the targets; log ratios of the same frames, (N, S)."""
+        self.solve(targets)
+        evidence = KernelEvidence(
+            _plain(self.frames.shape[1]), self.centers, self.sigma, self.theta, self.prior, self.floor, 1.0
+        )
+        return evidence.log_ratios(self.frames, [len(self.frames)], self.n_threads)
+
+
+def _plain(n_columns: int) -> Framing:
+    """Frames that are ready: no window, no standardisation."""
+    return Framing(np.zeros(n_columns), np.ones(n_columns))

@@ -1,0 +1,68 @@
+"""Evidence from the probabilities of a classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from .._validation import Array, as_matrix, check_choice, check_number
+from .source import accepts_weights, class_shares, hard_or_repeated, without_evidence
+
+
+class FromClassifier(BaseEstimator):  # type: ignore[misc]
+    """Density ratios from any scikit-learn classifier with `predict_proba`: w_i(y) = p(i | y) / p(i).
+
+    Parameters
+    ----------
+    classifier : scikit-learn classifier
+        It is cloned before it is fitted.
+    prior : {"training", "uniform"}
+        The class shares that the classifier's probabilities assume: those of the training frames, or equal ones (for
+        a classifier with ``class_weight="balanced"``).
+    floor : float
+        Smallest probability, for balanced classes; keeps one overconfident frame from excluding a state.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.ratios import FromClassifier
+    >>> model = DensityRatioHMM(ratio=FromClassifier(LogisticRegression()))
+    """
+
+    def __init__(self, classifier: Any, *, prior: str = "training", floor: float = 0.01) -> None:
+        self.classifier = classifier
+        self.prior = prior
+        self.floor = floor
+
+    def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> FromClassifier:
+        """Fit a clone of the classifier; soft targets become weighted copies of each frame."""
+        check_choice(self.prior, "prior", ("training", "uniform"))
+        check_number(self.floor, "floor", low=0, high=1, high_open=True)
+        if not callable(getattr(self.classifier, "predict_proba", None)):
+            raise TypeError(f"classifier must have predict_proba; {self.classifier!r} has none")
+        frames, targets = as_matrix(frames, "frames"), as_matrix(targets, "targets")
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        can_weight = accepts_weights(self.classifier.fit)
+        if weights is not None and not can_weight:
+            raise ValueError(f"{self.classifier!r} does not take sample_weight")
+        rows, classes, row_weights = hard_or_repeated(frames, targets, weights, can_weight)
+        fitted = clone(self.classifier)
+        fitted.fit(rows, classes) if row_weights is None else fitted.fit(rows, classes, sample_weight=row_weights)
+        self.classifier_ = fitted
+        self.n_states_ = targets.shape[1]
+        shares = class_shares(targets, weights)
+        self.prior_ = shares if self.prior == "training" else np.full(self.n_states_, 1 / self.n_states_)
+        return self
+
+    def log_ratios(self, frames: Any) -> Array:
+        """Log p(i | y) / p(i), shape (n, S)."""
+        probabilities = np.zeros((len(frames), self.n_states_))
+        probabilities[:, self.classifier_.classes_] = self.classifier_.predict_proba(frames)
+        # A class without any frame has no prior to divide by; its probability is 0 too.
+        prior = np.where(self.prior_ > 0, self.prior_, 1.0)
+        with np.errstate(divide="ignore"):
+            log_ratios: Array = np.log(np.maximum(probabilities / prior, self.floor * self.n_states_))
+        return without_evidence(log_ratios)

@@ -1,0 +1,110 @@
+"""Evidence from one density per state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.neighbors import KernelDensity
+
+from .._validation import Array, as_matrix
+from .source import accepts_weights, hard_or_repeated, without_evidence
+
+
+class FromDensities(BaseEstimator):  # type: ignore[misc]
+    """Density ratios from one density estimator per state: log w_i(y) = log p(y | i).
+
+    Parameters
+    ----------
+    density : object with `fit` and `score_samples`, or {"kde", "gmm"}
+        Cloned and fitted once per state. "kde" is scikit-learn's KernelDensity with the bandwidth chosen by
+        cross-validation, "gmm" a GaussianMixture with the number of components chosen by BIC: with them the model is
+        a KDE-HMM or a GMM-HMM.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.ratios import FromDensities
+    >>> kde_hmm = DensityRatioHMM(ratio=FromDensities("kde"))
+    >>> gmm_hmm = DensityRatioHMM(ratio=FromDensities("gmm"))
+    """
+
+    def __init__(self, density: Any) -> None:
+        self.density = density
+
+    def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> FromDensities:
+        """Fit one clone of the density to the frames of each state."""
+        frames, targets = as_matrix(frames, "frames"), as_matrix(targets, "targets")
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        density = self._prototype()
+        can_weight = accepts_weights(density.fit)
+        if weights is not None and not can_weight:
+            raise ValueError(f"{density!r} does not take sample_weight")
+        rows, classes, row_weights = hard_or_repeated(frames, targets, weights, can_weight)
+        densities = []
+        for state in range(targets.shape[1]):
+            own = classes == state
+            if not own.any():
+                raise ValueError(f"state {state} has no frame to fit a density to")
+            fitted = clone(density)
+            if row_weights is None:
+                fitted.fit(rows[own])
+            else:
+                fitted.fit(rows[own], sample_weight=row_weights[own])
+            densities.append(fitted)
+        self.densities_ = densities
+        return self
+
+    def _prototype(self) -> Any:
+        if isinstance(self.density, str):
+            if self.density not in ("kde", "gmm"):
+                raise ValueError(f"density must be 'kde', 'gmm' or an estimator, got {self.density!r}")
+            return _BandwidthByCrossValidation() if self.density == "kde" else _ComponentsByBIC()
+        for method in ("fit", "score_samples"):
+            if not callable(getattr(self.density, method, None)):
+                raise TypeError(f"density must have fit and score_samples; {self.density!r} has no {method}")
+        return self.density
+
+    def log_ratios(self, frames: Any) -> Array:
+        """Log densities, shape (n, S)."""
+        return without_evidence(np.stack([density.score_samples(frames) for density in self.densities_], axis=1))
+
+
+class _BandwidthByCrossValidation(BaseEstimator):  # type: ignore[misc]
+    """Gaussian kernel density; the bandwidth maximises the held-out likelihood over contiguous blocks."""
+
+    BANDWIDTHS = tuple(np.logspace(-1.3, 0.5, 10))
+
+    def fit(self, frames: Array) -> _BandwidthByCrossValidation:
+        scale = float(np.mean(frames.std(axis=0))) or 1.0
+        grid = {"bandwidth": [scale * width for width in self.BANDWIDTHS]}
+        if len(frames) < 5:
+            self.density_ = KernelDensity(bandwidth=scale).fit(frames)
+        else:
+            self.density_ = GridSearchCV(KernelDensity(), grid, cv=KFold(5)).fit(frames).best_estimator_
+        return self
+
+    def score_samples(self, frames: Array) -> Array:
+        log_density: Array = self.density_.score_samples(frames)
+        return log_density
+
+
+class _ComponentsByBIC(BaseEstimator):  # type: ignore[misc]
+    """Gaussian mixture with full covariances; the number of components minimises BIC."""
+
+    MOST = 8
+
+    def fit(self, frames: Array) -> _ComponentsByBIC:
+        most = max(1, min(self.MOST, len(frames) // (2 * (frames.shape[1] + 1))))
+        candidates = [
+            GaussianMixture(n, reg_covar=1e-4, random_state=0, max_iter=200).fit(frames) for n in range(1, most + 1)
+        ]
+        self.density_ = min(candidates, key=lambda mixture: float(mixture.bic(frames)))
+        return self
+
+    def score_samples(self, frames: Array) -> Array:
+        log_density: Array = self.density_.score_samples(frames)
+        return log_density

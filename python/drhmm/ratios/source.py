@@ -1,0 +1,133 @@
+"""What every ratio source has, and what can be done with any of them."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from .._validation import Array, Lengths, as_matrix
+from ..features import Framing, complete_rows
+
+
+@runtime_checkable
+class RatioSource(Protocol):
+    """Two methods: learn from frames and targets, and turn frames into log ratios."""
+
+    def fit(self, frames: Array, targets: Array) -> Any:
+        """Learn from frames (N, D) and the probability of each state at each of them, (N, S)."""
+        ...
+
+    def log_ratios(self, frames: Array) -> Array:
+        """Log w_i(y), shape (n, S), up to a constant per row; -inf excludes a state."""
+        ...
+
+
+def check_source(source: Any, name: str = "ratio") -> RatioSource:
+    """Raise a TypeError that names the method a source lacks."""
+    if isinstance(source, type):
+        raise TypeError(f"{name} is the class {source.__name__}: give an object, {source.__name__}(...)")
+    for method in ("fit", "log_ratios"):
+        if not callable(getattr(source, method, None)):
+            raise TypeError(f"{name} must have the methods fit and log_ratios; {source!r} has no {method}")
+    checked: RatioSource = source
+    return checked
+
+
+def accepts_weights(fit: Any) -> bool:
+    """Whether a fit method takes `sample_weight` by name."""
+    return "sample_weight" in inspect.signature(fit).parameters
+
+
+def fit_copy(source: RatioSource, frames: Array, targets: Array, weights: Array | None) -> RatioSource:
+    """A fitted copy of a source; the original stays as it is."""
+    fitted = copy.deepcopy(source)
+    if weights is None:
+        fitted.fit(frames, targets)
+    elif accepts_weights(fitted.fit):
+        fitted.fit(frames, targets, sample_weight=weights)  # type: ignore[call-arg]
+    else:
+        raise ValueError(
+            f"sample_weight or class_weight was given, but the fit of {source!r} does not take sample_weight"
+        )
+    return fitted
+
+
+def checked_log_ratios(source: RatioSource, frames: Array, n_states: int) -> Array:
+    """The log ratios of a source, with the shape and the values that the recursions need."""
+    log_ratios = as_matrix(source.log_ratios(frames), "log_ratios")
+    if log_ratios.shape != (len(frames), n_states):
+        raise ValueError(
+            f"{source!r} returned log ratios of shape {log_ratios.shape} instead of {(len(frames), n_states)}"
+        )
+    return without_evidence(log_ratios)
+
+
+def without_evidence(log_ratios: Array) -> Array:
+    """Rows in which every class estimates 0 carry no evidence: all w_ij = 1."""
+    excluded = np.isneginf(log_ratios).all(axis=1, keepdims=True)
+    return np.where(excluded, 0.0, log_ratios)
+
+
+def out_of_fold_log_ratios(
+    source: RatioSource, frames: Array, targets: Array, weights: Array | None, folds: npt.NDArray[np.int64]
+) -> Array:
+    """Log ratios of every frame from a copy of the source that was fitted without the frame's fold.
+
+    Rows of NaN where a class has no frame outside the fold: there is nothing to compare it with.
+    """
+    log_ratios = np.full_like(targets, np.nan)
+    for fold in np.unique(folds):
+        held_out = folds == fold
+        if not (targets[~held_out].sum(axis=0) > 0).all():
+            continue
+        training_weights = None if weights is None else weights[~held_out]
+        fitted = fit_copy(source, frames[~held_out], targets[~held_out], training_weights)
+        log_ratios[held_out] = checked_log_ratios(fitted, frames[held_out], targets.shape[1])
+    return log_ratios
+
+
+def hard_or_repeated(
+    frames: Array, targets: Array, weights: Array | None, can_weight: bool
+) -> tuple[Array, npt.NDArray[np.int64], Array | None]:
+    """Frames with one class each for learners that know no soft targets.
+
+    Certain targets become labels. Soft ones become one weighted copy of the frame per class if the learner takes
+    weights, and the likeliest class if it does not.
+    """
+    certain = bool((targets.max(axis=1) == 1.0).all())
+    if certain or not can_weight:
+        return frames, targets.argmax(axis=1), weights
+    base = np.ones(len(frames)) if weights is None else weights
+    rows, classes = np.nonzero(targets > 1e-6)
+    return frames[rows], classes, base[rows] * targets[rows, classes]
+
+
+def class_shares(targets: Array, weights: Array | None) -> Array:
+    """Share of each class in the training frames."""
+    mass = targets.sum(axis=0) if weights is None else weights @ targets
+    shares: Array = mass / mass.sum()
+    return shares
+
+
+@dataclass(frozen=True)
+class SourceEvidence:
+    """Evidence from a fitted ratio source of the user's choice; frames are made here, ratios there."""
+
+    framing: Framing
+    source: RatioSource
+    n_states: int
+    evidence_scale: float
+
+    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
+        """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
+        frames = self.framing.frames(samples, lengths)
+        rows = np.flatnonzero(complete_rows(frames))
+        log_ratios = np.full((len(frames), self.n_states), np.nan)
+        if len(rows) > 0:
+            log_ratios[rows] = self.evidence_scale * checked_log_ratios(self.source, frames[rows], self.n_states)
+        return log_ratios

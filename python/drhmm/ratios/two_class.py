@@ -1,0 +1,170 @@
+"""The ratio of two densities, estimated directly: uLSIF and its relative variant RuLSIF."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .. import _core
+from .._validation import Array, as_matrix, check_integer, check_number
+from ..evidence import read_only
+from ..features import choose_centers, median_distance, random_state_of
+from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, RHO_GRID, SIGMA_GRID, pull
+
+
+class TwoClass(BaseEstimator):  # type: ignore[misc]
+    """Density ratio of two states by uLSIF (Kanamori et al. 2009) or RuLSIF (Yamada et al. 2011).
+
+    Parameters
+    ----------
+    alpha : float in [0, 1)
+        0 estimates p_1 / p_0 (uLSIF). Above 0 the relative ratio p_1 / (alpha p_1 + (1 - alpha) p_0) is estimated,
+        which is bounded by 1 / alpha and therefore easier; `log_ratios` turns it back into p_1 / p_0.
+    n_basis : int
+        Number of kernel centres, drawn from the frames of state 1.
+    sigma : float or {"cv", "default"}
+        Kernel width: a number, by leave-one-out, or 0.7 times the median distance between centres.
+    rho : float or {"cv", "default"}
+        Regularisation: a number, by leave-one-out, or 0.01.
+    floor : float
+        Smallest estimate of a density's share, so that one frame cannot exclude a state.
+    random_state : int, RandomState or None
+        Seed of the choice of centres.
+
+    Attributes
+    ----------
+    theta_ : ndarray of shape (B,)
+        (H + rho I)^-1 h with H the mean of phi phi^T under the denominator and h the mean of phi under state 1.
+    centers_, sigma_, rho_
+        What was used.
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.0,
+        n_basis: int = 200,
+        sigma: float | str = "cv",
+        rho: float | str = "cv",
+        floor: float = 0.01,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.n_basis = n_basis
+        self.sigma = sigma
+        self.rho = rho
+        self.floor = floor
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check_number(self.alpha, "alpha", low=0, high=1, high_open=True)
+        check_integer(self.n_basis, "n_basis", low=1)
+        for name in ("sigma", "rho"):
+            value = getattr(self, name)
+            if not (isinstance(value, str) and value in ("cv", "default")):
+                check_number(value, name, low=0, low_open=True)
+        check_number(self.floor, "floor", low=0, high=1, high_open=True)
+
+    def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> TwoClass:
+        """Learn from frames (N, D) and targets (N, 2)."""
+        self._check_parameters()
+        frames, targets = as_matrix(frames, "frames"), as_matrix(targets, "targets")
+        if targets.shape[1] != 2:
+            raise ValueError(f"TwoClass is for two states, got {targets.shape[1]}; LeastSquares takes any number")
+        weights = targets if sample_weight is None else targets * np.asarray(sample_weight, dtype=np.float64)[:, None]
+        labels = targets.argmax(axis=1)
+        numerator, denominator = (np.ascontiguousarray(frames[labels == k]) for k in (1, 0))
+        for state, own in ((1, numerator), (0, denominator)):
+            if len(own) < 2:
+                raise ValueError(f"state {state} has {len(own)} frames: two are needed to leave one out")
+        centers = choose_centers(numerator, self.n_basis, random_state_of(self.random_state))
+        sigma, rho = self._settings(numerator, denominator, centers)
+        theta = _solve(frames, weights, centers, self.alpha, sigma, rho)
+        self.centers_, self.theta_, self.sigma_, self.rho_ = read_only(centers), read_only(theta), sigma, rho
+        return self
+
+    def _settings(self, numerator: Array, denominator: Array, centers: Array) -> tuple[float, float]:
+        """Sigma and rho from numbers, defaults or leave-one-out."""
+        median = median_distance(centers) if isinstance(self.sigma, str) else 1.0
+        sigmas = _grid(self.sigma, median * np.array(SIGMA_GRID), median * DEFAULT_SIGMA)
+        rhos = _grid(self.rho, np.array(RHO_GRID), DEFAULT_RHO)
+        if len(sigmas) == len(rhos) == 1:
+            return float(sigmas[0]), float(rhos[0])
+        loss = np.empty((len(sigmas), len(rhos)))
+        for s, sigma in enumerate(sigmas):
+            nu, de = (_core.squared_exponential(frames, centers, sigma) for frames in (numerator, denominator))
+            for r, rho in enumerate(rhos):
+                loss[s, r] = 2 * leave_one_out_scores(nu, de, self.alpha, rho).sum()
+        penalty = pull(sigmas, rhos, median if self.sigma == "cv" else None, self.rho == "cv")
+        best = np.unravel_index(np.argmin(loss + penalty), loss.shape)
+        return float(sigmas[best[0]]), float(rhos[best[1]])
+
+    def relative_ratio(self, frames: Any) -> Array:
+        """p_1 / (alpha p_1 + (1 - alpha) p_0), negative estimates rounded up to 0, shape (n,)."""
+        features = _core.squared_exponential(as_matrix(frames, "frames"), self.centers_, self.sigma_)
+        ratio: Array = np.maximum(features @ self.theta_, 0.0)
+        return ratio
+
+    def log_ratios(self, frames: Any) -> Array:
+        """Log densities of both states up to a constant, shape (n, 2)."""
+        ratio = self.relative_ratio(frames)
+        log_ratios = np.zeros((len(ratio), 2))
+        with np.errstate(divide="ignore"):
+            if self.alpha == 0:
+                log_ratios[:, 1] = np.log(np.maximum(ratio, self.floor))
+            else:
+                # alpha r is the probability of state 1 in a mixture that holds a share alpha of it.
+                share = np.clip(self.alpha * ratio, self.floor, 1 - self.floor)
+                log_ratios[:, 1] = np.log(share / self.alpha)
+                log_ratios[:, 0] = np.log((1 - share) / (1 - self.alpha))
+        return log_ratios
+
+
+def _grid(setting: float | str, grid: Array, default: float) -> Array:
+    """Values to try for a setting that is a number, "default" or "cv"."""
+    if setting == "cv":
+        return grid
+    return np.array([default if isinstance(setting, str) else setting], dtype=np.float64)
+
+
+def _solve(frames: Array, weights: Array, centers: Array, alpha: float, sigma: float, rho: float) -> Array:
+    """Theta = (alpha H_1 + (1 - alpha) H_0 + rho I)^-1 h_1 with means under the weights of each state."""
+    gram = np.zeros((len(centers), len(centers)))
+    for state, share in ((1, alpha), (0, 1 - alpha)):
+        own = np.ascontiguousarray(weights[:, state])
+        statistics = _core.GramStatistics(len(centers), 1)
+        statistics.add(frames, np.ones((len(frames), 1)), own, centers, sigma)
+        gram += share * statistics.gram / own.sum()
+        if state == 1:
+            moment = statistics.moment / own.sum()
+    return _core.RegularizedGram(gram, rho).solve(moment)[:, 0]
+
+
+def leave_one_out_scores(numerator: Array, denominator: Array, alpha: float, rho: float) -> Array:
+    """Leave-one-out scores of the ratio of two samples of features, from one Cholesky factor.
+
+    With nu = phi(numerator_i) and de = phi(denominator_i) left out, the matrix to invert is P - a nu nu^T - b de de^T
+    with P, a and b the same for every i; two applications of P^-1 and a 2 x 2 system give theta_i at nu and de.
+    """
+    n_nu, n_de = len(numerator), len(denominator)
+    n = min(n_nu, n_de)
+    base = alpha * numerator.T @ numerator / (n_nu - 1) + (1 - alpha) * denominator.T @ denominator / (n_de - 1)
+    factor = _core.RegularizedGram(np.ascontiguousarray(base), rho)
+    a, b = alpha / (n_nu - 1), (1 - alpha) / (n_de - 1)
+    nu, de = numerator[:n], denominator[:n]
+    inverse_nu = factor.solve(np.ascontiguousarray(nu.T)).T
+    inverse_de = factor.solve(np.ascontiguousarray(de.T)).T
+    total = factor.solve(numerator.sum(axis=0)[:, None])[:, 0]
+    k_nn = (nu * inverse_nu).sum(axis=1)
+    k_nd = (nu * inverse_de).sum(axis=1)
+    k_dd = (de * inverse_de).sum(axis=1)
+    # P^-1 h_i at nu and de, with h_i = (sum of phi - nu) / (n_nu - 1)
+    u_n = (nu @ total - k_nn) / (n_nu - 1)
+    u_d = (de @ total - k_nd) / (n_nu - 1)
+    # Woodbury: values + K C (I - K C)^-1 values = (I - K C)^-1 values, C = diag(a, b)
+    determinant = (1 - a * k_nn) * (1 - b * k_dd) - a * b * k_nd**2
+    at_nu = ((1 - b * k_dd) * u_n + b * k_nd * u_d) / determinant
+    at_de = ((1 - a * k_nn) * u_d + a * k_nd * u_n) / determinant
+    scores: Array = alpha / 2 * at_nu**2 + (1 - alpha) / 2 * at_de**2 - at_nu
+    return scores

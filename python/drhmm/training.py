@@ -1,0 +1,84 @@
+"""The frames that can be learned from, with everything that belongs to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._labels import UNKNOWN, Codes
+from ._sequences import Sequences
+from ._validation import Array
+from .features import Framing, complete_rows
+from .selection import contiguous_folds
+
+
+class TrainingFrames:
+    """Complete frames of the training sequences.
+
+    Attributes
+    ----------
+    frames : ndarray of shape (N, D)
+        Frames without NaN.
+    rows : ndarray of shape (N,)
+        Their places among all rows.
+    folds, weights : ndarray of shape (N,)
+        Fold and weight of each frame.
+    codes : ndarray of shape (n_rows,)
+        State of every row, complete or not; -1 where unknown.
+    """
+
+    def __init__(
+        self, sequences: Sequences, framing: Framing, codes: Codes, n_states: int, weights: Array | None
+    ) -> None:
+        frames = framing.frames(sequences.samples, sequences.lengths)
+        self.rows = np.flatnonzero(complete_rows(frames))
+        self.frames = np.ascontiguousarray(frames[self.rows])
+        self.folds = contiguous_folds(sequences.lengths)[self.rows]
+        self.codes, self.n_states, self.lengths = codes, n_states, sequences.lengths
+        self.weighted = weights is not None
+        self.weights = np.ones(len(self.rows)) if weights is None else np.ascontiguousarray(weights[self.rows])
+        if len(self.rows) == 0:
+            raise ValueError(
+                f"X has no complete frame: window={framing.window} needs that many samples in a row without NaN, "
+                f"and the sequences have lengths {sequences.lengths[:10]}"
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of X, complete frames or not."""
+        return len(self.codes)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the state of every row is known."""
+        return bool((self.codes != UNKNOWN).all())
+
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """Whether the state of each complete frame is known, (N,)."""
+        known: npt.NDArray[np.bool_] = self.codes[self.rows] != UNKNOWN
+        return known
+
+    def one_hot(self) -> Array:
+        """Targets of the complete frames, (N, S); rows of zeros where the state is unknown."""
+        targets: Array = np.vstack([np.eye(self.n_states), np.zeros(self.n_states)])[self.codes[self.rows]]
+        return targets
+
+    def check_classes(self, classes: npt.NDArray[Any]) -> None:
+        """Raise if a class has no complete frame, or none that has a weight."""
+        mass = self.weights @ self.one_hot()
+        for code, label in enumerate(classes):
+            if not (self.codes[self.rows] == code).any():
+                raise ValueError(
+                    f"the class {label!r} has no complete frame: all of its frames lack samples in their window"
+                )
+            if not mass[code] > 0:
+                raise ValueError(f"the class {label!r} has weight 0 in all of its frames")
+
+    def spread(self, values: Array) -> Array:
+        """Values of complete frames (N, S) -> all rows (n_rows, S), NaN elsewhere."""
+        everywhere = np.full((self.n_rows, values.shape[1]), np.nan)
+        everywhere[self.rows] = values
+        return everywhere
