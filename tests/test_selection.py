@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import _core
-from drhmm.evidence_scale import choose_evidence_scale
+from drhmm.evidence_scale import HeldOutSmoothing
 from drhmm.ratios import LeastSquares
 from drhmm.reference import ratios as reference
 from drhmm.selection import RHO_GRID, contiguous_folds
@@ -23,25 +23,33 @@ def test_short_sequences_are_spread_over_all_folds():
     assert_array_equal(np.bincount(contiguous_folds([1] * 50)), [10] * 5)
 
 
-def test_native_loss_equals_explicit_predictions():
-    frames, states = blobs(0, n_frames=200)
-    targets, folds, centers = np.eye(3)[states], contiguous_folds([200]), np.ascontiguousarray(frames[::4])
-    sigmas, rhos = [0.5, 1.0, 2.0], [1e-4, 1e-2, 1.0]
-    expected = reference.cross_validation_loss(frames, targets, folds, centers, sigmas, rhos)
-    loss = _core.cross_validation_loss(
-        frames, targets, np.ones(200), np.bincount(folds).tolist(), centers, sigmas, rhos, 2
-    )
-    assert_allclose(loss.sum(axis=2) / 200, expected, rtol=1e-8)
+class TestCrossValidation:
+    FOLDS = contiguous_folds([200])
 
+    def native(self, n_threads):
+        frames, states = blobs(0, n_frames=200)
+        sizes = np.bincount(self.FOLDS).tolist()
+        centers = np.ascontiguousarray(frames[::4])
+        return _core.cross_validate(
+            frames, np.eye(3)[states], np.ones(200), sizes, centers, 0.8, [1e-4, 1e-2, 1.0], n_threads
+        )
 
-def test_threads_do_not_change_the_loss():
-    frames, states = blobs(0, n_frames=200)
-    arguments = (frames, np.eye(3)[states], np.ones(200), [100, 100], frames[:50].copy(), [0.5, 1.0], [1e-2])
-    assert_array_equal(_core.cross_validation_loss(*arguments, 1), _core.cross_validation_loss(*arguments, 4))
+    def test_native_equals_explicit_predictions(self):
+        frames, states = blobs(0, n_frames=200)
+        expected_loss, expected_estimates = reference.cross_validate(
+            frames, np.eye(3)[states], self.FOLDS, frames[::4], 0.8, [1e-4, 1e-2, 1.0]
+        )
+        loss, estimates = self.native(2)
+        assert_allclose(loss.sum(axis=1), expected_loss, rtol=1e-8)
+        assert_allclose(estimates, expected_estimates, rtol=1e-7, atol=1e-9)
+
+    def test_threads_do_not_change_anything(self):
+        for one, four in zip(self.native(1), self.native(4), strict=True):
+            assert_array_equal(one, four)
 
 
 def test_much_data_chooses_a_smaller_rho_than_little():
-    frames, states = blobs(1, n_frames=5000, separation=1.0)
+    frames, states = blobs(1, n_frames=3000, separation=3.0)
     targets = np.eye(3)[states]
     few = LeastSquares(random_state=0, n_basis=100).fit(frames[:60], targets[:60])
     many = LeastSquares(random_state=0, n_basis=100).fit(frames, targets)
@@ -79,20 +87,23 @@ class TestEvidenceScale:
         log_ratios = np.stack([0.5 - values, np.zeros(len(states))], axis=1) * strength
         return np.repeat(log_ratios, repeats, axis=0), np.repeat(states, repeats)
 
+    def chosen(self, log_ratios, states):
+        return HeldOutSmoothing(states, [len(states)], *self.CHAIN, 1).choose(log_ratios)
+
     def test_repeated_frames_count_less(self):
         log_ratios, states = self.evidence(repeats=8)
-        assert choose_evidence_scale(log_ratios, states, [len(states)], *self.CHAIN, 1) <= 0.25
+        assert self.chosen(log_ratios, states) <= 0.25
 
     def test_honest_evidence_is_left_alone(self):
         log_ratios, states = self.evidence(repeats=1)
-        assert choose_evidence_scale(log_ratios, states, [len(states)], *self.CHAIN, 1) == 1.0
+        assert self.chosen(log_ratios, states) == 1.0
 
     def test_too_cautious_evidence_counts_more(self):
         log_ratios, states = self.evidence(repeats=1, strength=0.25)
-        assert choose_evidence_scale(log_ratios, states, [len(states)], *self.CHAIN, 1) >= 2.0
+        assert self.chosen(log_ratios, states) >= 2.0
 
     @pytest.mark.parametrize("code", [0, 1])
     def test_sequences_without_a_change_say_nothing(self, code):
         log_ratios, _ = self.evidence(repeats=8)
         states = np.full(len(log_ratios), code)
-        assert choose_evidence_scale(log_ratios, states, [len(states)], *self.CHAIN, 1) == 1.0
+        assert self.chosen(log_ratios, states) == 1.0

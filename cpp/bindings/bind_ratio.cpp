@@ -1,5 +1,7 @@
 #include <pybind11/stl.h>
 
+#include <utility>
+
 #include "drhmm/ratio/cross_validation.hpp"
 #include "drhmm/ratio/gram.hpp"
 #include "drhmm/ratio/least_squares.hpp"
@@ -28,9 +30,9 @@ void add(GramStatistics& self, const Array& frames, const Array& targets, const 
   self.add(SquaredExponential(center_rows, sigma), frame_rows, target_rows, weight_vector);
 }
 
-Array cross_validate(const Array& frames, const Array& targets, const Array& weights, const Lengths& fold_sizes,
-                     const Array& centers, const std::vector<double>& sigmas, const std::vector<double>& relative_rhos,
-                     int n_threads) {
+std::pair<Array, Array> bind_cross_validate(const Array& frames, const Array& targets, const Array& weights,
+                                            const Lengths& fold_sizes, const Array& centers, double sigma,
+                                            const std::vector<double>& relative_rhos, int n_threads) {
   const ConstRows frame_rows = rows(frames, "frames");
   const ConstRows target_rows = rows(targets, "targets");
   const ConstRows center_rows = rows(centers, "centers");
@@ -40,14 +42,16 @@ Array cross_validate(const Array& frames, const Array& targets, const Array& wei
   require(fold_sizes.size() >= 2, "cross-validation needs at least two folds");
   require(center_rows.rows() > 0 && frame_rows.cols() == center_rows.cols(),
           "frames and centers must have the same number of columns");
-  Array loss({sigmas.size(), relative_rhos.size(), fold_sizes.size()});
-  double* const out = loss.mutable_data();
+  Array loss({relative_rhos.size(), fold_sizes.size()});
+  Array estimates({static_cast<Index>(relative_rhos.size()), target_rows.rows(), target_rows.cols()});
+  double* const loss_out = loss.mutable_data();
+  double* const estimates_out = estimates.mutable_data();
   {
     const py::gil_scoped_release release;
-    cross_validation_loss(frame_rows, target_rows, weight_vector, fold_sizes, center_rows, sigmas, relative_rhos,
-                          n_threads, out);
+    cross_validate(SquaredExponential(center_rows, sigma), frame_rows, target_rows, weight_vector, fold_sizes,
+                   relative_rhos, n_threads, loss_out, estimates_out);
   }
-  return loss;
+  return {std::move(loss), std::move(estimates)};
 }
 
 Array moment(const Array& frames, const Array& targets, const Array& centers, double sigma) {
@@ -157,10 +161,11 @@ void bind_ratio(py::module_& module) {
           py::arg("moment").noconvert());
   module.def("feature_moment", &moment, py::arg("frames").noconvert(), py::arg("targets").noconvert(),
              py::arg("centers").noconvert(), py::arg("sigma"), "Phi^T M, (B, S).");
-  module.def("cross_validation_loss", &cross_validate, py::arg("frames").noconvert(), py::arg("targets").noconvert(),
-             py::arg("weights").noconvert(), py::arg("fold_sizes"), py::arg("centers").noconvert(), py::arg("sigmas"),
+  module.def("cross_validate", &bind_cross_validate, py::arg("frames").noconvert(), py::arg("targets").noconvert(),
+             py::arg("weights").noconvert(), py::arg("fold_sizes"), py::arg("centers").noconvert(), py::arg("sigma"),
              py::arg("relative_rhos"), py::arg("n_threads") = 1,
-             "Held-out squared loss, (sigmas, rhos, folds), of folds that follow one another in frames.");
+             "Held-out squared loss, (rhos, folds), and held-out estimates, (rhos, n, S), of folds that follow one "
+             "another in frames.");
   py::class_<LeastSquaresRatio>(module, "LeastSquaresRatio", py::module_local(),
                                 "Log density ratios between states from least-squares posterior estimates.")
       .def(py::init(&make_ratio), py::kw_only(), py::arg("centers").noconvert(), py::arg("sigma"),

@@ -59,20 +59,23 @@ TEST_CASE("a matrix that is not positive definite is refused") {
   CHECK_THROWS_AS(RegularizedGram(-Matrix::Identity(3, 3), 0.5), std::invalid_argument);
 }
 
-TEST_CASE("held-out loss equals the loss of explicit predictions") {
+TEST_CASE("held-out loss and estimates equal those of explicit predictions") {
   const Training training;
-  std::vector<double> loss(2);
-  cross_validation_loss(training.rows(training.frames, 0, 1300), training.rows(training.targets, 0, 1300),
-                        Eigen::Map<const Vector>(training.weights.data(), 1300), {500, 800},
-                        training.rows(training.centers, 0, 20), {0.5}, {1e-3}, 1, loss.data());
+  std::vector<double> loss(2), estimates(1300 * 3);
+  const SquaredExponential features(training.rows(training.centers, 0, 20), 0.5);
+  cross_validate(features, training.rows(training.frames, 0, 1300), training.rows(training.targets, 0, 1300),
+                 Eigen::Map<const Vector>(training.weights.data(), 1300), {500, 800}, {1e-3}, 2, loss.data(),
+                 estimates.data());
   GramStatistics second(20, 3);
   training.add(second, 500, 800);
   const double rho = 1e-3 * training.weights.tail(800).sum();
   const Matrix theta = RegularizedGram(second.gram(), rho).solve(second.moment());
   RowMatrix phi;
-  SquaredExponential(training.rows(training.centers, 0, 20), 0.5).evaluate(training.frames.topRows(500), phi);
-  const Vector squares = (phi * theta - training.targets.topRows(500)).rowwise().squaredNorm();
+  features.evaluate(training.frames.topRows(500), phi);
+  const RowMatrix expected = phi * theta;
+  const Vector squares = (expected - training.targets.topRows(500)).rowwise().squaredNorm();
   CHECK(loss[0] == doctest::Approx(squares.dot(training.weights.head(500))).epsilon(1e-9));
+  CHECK(ConstRows(estimates.data(), 500, 3).isApprox(expected, 1e-9));
 }
 
 TEST_CASE("log ratios are the same on any number of threads") {

@@ -13,16 +13,16 @@ OUTCOMES: tuple[str, ...]
 def frames(samples: _Array, lengths: Sequence[int], mean: _Array, scale: _Array, window: int) -> _Array: ...
 def squared_exponential(frames: _Array, centers: _Array, sigma: float) -> _Array: ...
 def feature_moment(frames: _Array, targets: _Array, centers: _Array, sigma: float) -> _Array: ...
-def cross_validation_loss(
+def cross_validate(
     frames: _Array,
     targets: _Array,
     weights: _Array,
     fold_sizes: Sequence[int],
     centers: _Array,
-    sigmas: Sequence[float],
+    sigma: float,
     relative_rhos: Sequence[float],
     n_threads: int = 1,
-) -> _Array: ...
+) -> tuple[_Array, _Array]: ...
 def filter(
     log_ratios: _Array, transmat: _Array, startprob: _Array, lengths: Sequence[int], n_threads: int = 1
 ) -> tuple[_Report, _Array]: ...

@@ -16,7 +16,6 @@ from . import _core, recursion
 from ._labels import UNKNOWN
 from ._validation import Array
 from .features import choose_centers, median_distance
-from .selection import DEFAULT_SIGMA
 from .training import TrainingFrames
 from .transitions import ChainRules, count_transitions
 
@@ -24,6 +23,8 @@ from .transitions import ChainRules, count_transitions
 CONTEXTS = (10, 0, 3, 30)
 #: Centres of the features that k-means sees.
 START_CENTERS = 100
+#: Kernel width of starts over the median distance: finer than for labelled data, so that clusters can have any shape.
+START_SIGMA = 0.5
 #: Iterations after which starts are compared.
 TRIAL_ITERATIONS = 3
 #: A state that holds less than this many frames is as good as empty.
@@ -165,7 +166,7 @@ def _candidates(training: TrainingFrames, n_starts: int, random_state: np.random
     known, clusters are named after the labels they agree with best, and the labelled frames alone give one start more.
     """
     centers = choose_centers(training.frames, START_CENTERS, random_state)
-    sigma = DEFAULT_SIGMA * median_distance(centers)
+    sigma = START_SIGMA * median_distance(centers)
     features = _core.squared_exponential(training.frames, centers, sigma)
     starts = []
     for k in range(max(n_starts, len(CONTEXTS))):

@@ -286,7 +286,7 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if training.known.any():
             training.check_classes(classes)
         if training.labelled:
-            learned = learn_labelled(source, training, rules)
+            learned = learn_labelled(source, training, rules, self.evidence_scale, threads)
         else:
             settings = EMSettings(self.max_iter, self.tol, self.n_init, self.em_update == "paper", self.verbose)
             learned = learn_unlabelled(source, training, rules, settings, random_state, threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,24 +13,23 @@ from ._validation import Array, Lengths
 
 GRID = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 
+#: Blocks of frames that the standard error is computed from.
+N_BLOCKS = 10
+
+#: Judged frames below which nothing can be said.
+FEWEST = 50
+
 #: Log posterior, summed over frames, that data must gain per squared factor of two away from 1.
 PULL = 2.0
 
 
-def choose_evidence_scale(
-    log_ratios: Array,
-    codes: npt.NDArray[np.int64],
-    lengths: Lengths,
-    transmat: Array,
-    startprob: Array,
-    n_threads: int,
-) -> float:
-    """Kappa with the largest held-out log posterior of the true states after smoothing.
+class HeldOutSmoothing:
+    """Judges held-out evidence by what smoothing makes of it: the log posterior of the true states.
+
+    Sequences in which the state never changes cannot tell too much confidence from too little and are left out.
 
     Parameters
     ----------
-    log_ratios : array of shape (T, S)
-        Out-of-fold evidence at kappa = 1; rows of NaN where a frame is missing.
     codes : array of shape (T,)
         True states; -1 where unknown.
     lengths : list of int
@@ -38,27 +38,53 @@ def choose_evidence_scale(
         Transition and start probabilities.
     n_threads : int
         Threads.
-
-    Returns
-    -------
-    float
-        Kappa. Sequences in which the state never changes cannot tell too much confidence from too little and are
-        left out; without any other, kappa is 1.
     """
-    known = codes >= 0
-    begins = np.cumsum([0, *lengths])
-    judged = np.zeros(len(codes), dtype=bool)
-    for begin, end in itertools.pairwise(begins):
-        states = codes[begin:end][known[begin:end]]
-        judged[begin:end] = len(states) > 0 and states.min() != states.max()
-    judged &= known
-    if not judged.any():
-        return 1.0
-    rows = np.flatnonzero(judged)
-    scores = []
-    for kappa in GRID:
-        posteriors = recursion.smooth(kappa * log_ratios, transmat, startprob, lengths=lengths, n_threads=n_threads)[
-            rows, codes[rows]
-        ]
-        scores.append(np.log(np.maximum(posteriors, np.finfo(float).tiny)).sum() - PULL * np.log2(kappa) ** 2)
-    return GRID[int(np.argmax(scores))]
+
+    def __init__(
+        self, codes: npt.NDArray[np.int64], lengths: Lengths, transmat: Array, startprob: Array, n_threads: int
+    ) -> None:
+        known = codes >= 0
+        judged = np.zeros(len(codes), dtype=bool)
+        for begin, end in itertools.pairwise(np.cumsum([0, *lengths])):
+            states = codes[begin:end][known[begin:end]]
+            judged[begin:end] = len(states) > 0 and states.min() != states.max()
+        self.rows = np.flatnonzero(judged & known)
+        self.states = codes[self.rows]
+        self._chain: dict[str, Any] = {
+            "transmat": transmat,
+            "startprob": startprob,
+            "lengths": lengths,
+            "n_threads": n_threads,
+        }
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether there are enough frames of sequences that change their state."""
+        return len(self.rows) >= FEWEST
+
+    def log_posteriors(self, log_ratios: Array, evidence_scale: float) -> Array:
+        """Log posterior of the true state at every judged frame, from evidence (T, S)."""
+        posteriors = recursion.smooth(evidence_scale * log_ratios, **self._chain)[self.rows, self.states]
+        logs: Array = np.log(np.maximum(posteriors, np.finfo(float).tiny))
+        return logs
+
+    def best(self, log_ratios: Array) -> float:
+        """The largest summed log posterior over the grid of evidence scales."""
+        return max(float(self.log_posteriors(log_ratios, kappa).sum()) for kappa in GRID)
+
+    def choose(self, log_ratios: Array) -> float:
+        """The most cautious evidence scale whose log posterior is as good as the best; 1 if there is nothing to judge.
+
+        "As good" is within one standard error of the difference, from ten blocks of frames: a few stretches that are
+        right or wrong as a whole decide between neighbouring scales, and too small a scale costs little.
+        """
+        if not self.can_judge:
+            return 1.0
+        blocks = np.arange(len(self.rows)) * N_BLOCKS // len(self.rows)
+        scores = np.array(
+            [np.bincount(blocks, weights=self.log_posteriors(log_ratios, kappa), minlength=N_BLOCKS) for kappa in GRID]
+        )
+        best = int(np.argmax(scores.sum(axis=1) - PULL * np.log2(GRID) ** 2))
+        behind = scores[best] - scores
+        error = behind.std(axis=1, ddof=1) * np.sqrt(N_BLOCKS)
+        return GRID[int(np.argmax((behind.sum(axis=1) <= error) | (np.arange(len(GRID)) == best)))]

@@ -55,10 +55,17 @@ def learn_framing(samples: Array, window: int, standardize: bool) -> Framing:
 
 
 def choose_centers(frames: Array, n_basis: int, random_state: np.random.RandomState) -> Array:
-    """At most `n_basis` kernel centres, drawn from the frames without replacement."""
+    """At most `n_basis` kernel centres: training frames, spread out by the seeding of k-means++.
+
+    Each next centre is drawn with a probability that grows with the squared distance to those before it, so that rare
+    regions have centres too; with a random subset, results depend more on the seed.
+    """
+    from sklearn.cluster import kmeans_plusplus
+
     if n_basis >= len(frames):
         return frames.copy()
-    return np.ascontiguousarray(frames[np.sort(random_state.choice(len(frames), n_basis, replace=False))])
+    _, chosen = kmeans_plusplus(frames, n_basis, random_state=random_state, n_local_trials=1)
+    return np.ascontiguousarray(frames[np.sort(chosen)])
 
 
 def median_distance(centers: Array) -> float:

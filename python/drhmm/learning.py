@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import clone
 
 from ._validation import Array
-from .em import EMResult, Update, best_starts, progress_bar, run_em
+from .em import START_SIGMA, EMResult, Update, best_starts, progress_bar, run_em
 from .evidence import Evidence
-from .evidence_scale import choose_evidence_scale
-from .features import Framing
+from .evidence_scale import HeldOutSmoothing
+from .features import Framing, choose_centers, median_distance
 from .ratios.least_squares import LeastSquares
 from .ratios.source import (
     RatioSource,
@@ -51,17 +51,39 @@ class Learned:
     history: list[float] = field(default_factory=list)
 
 
-def learn_labelled(source: RatioSource, training: TrainingFrames, rules: ChainRules) -> Learned:
-    """Ratios and transition frequencies when every label is known."""
+def learn_labelled(
+    source: RatioSource, training: TrainingFrames, rules: ChainRules, evidence_scale: float | str, n_threads: int
+) -> Learned:
+    """Ratios and transition frequencies when every label is known.
+
+    Sigma and rho are judged by smoothing held-out evidence where sequences change their state, each at its best
+    evidence scale or at the given one, and by squared loss where they do not.
+    """
     counts, starts = count_transitions(training.codes, training.lengths, training.n_states)
     targets = training.one_hot()
     transmat, startprob = rules.transition_probabilities(counts), rules.start_probabilities(starts)
-    return Learned(_fit(source, training, targets), targets, transmat, startprob)
+    if not isinstance(source, LeastSquares):
+        return Learned(_fit(source, training, targets), targets, transmat, startprob)
+    smoothing = HeldOutSmoothing(training.codes, training.lengths, transmat, startprob, n_threads)
+    prior = class_shares(targets, training.weights)
+
+    def judge(estimates: Array) -> float:
+        log_ratios = training.spread(np.log(np.maximum(estimates / prior, source.floor * len(prior))))
+        if evidence_scale == "cv":
+            return -smoothing.best(log_ratios)
+        return -float(smoothing.log_posteriors(log_ratios, float(evidence_scale)).sum())
+
+    fitted = copy.deepcopy(source).fit(
+        training.frames,
+        targets,
+        training.weights,
+        folds=training.folds,
+        judge=judge if smoothing.can_judge and source.floor > 0 else None,
+    )
+    return Learned(fitted, targets, transmat, startprob)
 
 
 def _fit(source: RatioSource, training: TrainingFrames, targets: Array) -> RatioSource:
-    if isinstance(source, LeastSquares):
-        return copy.deepcopy(source).fit(training.frames, targets, training.weights, folds=training.folds)
     weights = training.weights if training.weighted else None
     return fit_copy(source, training.frames, targets, weights)
 
@@ -75,7 +97,7 @@ def learn_unlabelled(
     n_threads: int,
 ) -> Learned:
     """Ratios and transitions by expectation maximisation; labels that are known stay as they are."""
-    trial = _update(_without_search(source), training, training.one_hot(), settings)
+    trial = _update(_without_search(source, training), training, training.one_hot(), settings)
     starts = best_starts(trial, training, rules, settings.n_init, random_state, n_threads)
     best: EMResult | None = None
     for k, start in enumerate(starts):
@@ -99,13 +121,17 @@ def learn_unlabelled(
     return Learned(fitted, best.targets, best.transmat, best.startprob, best.n_iter, best.converged, best.history)
 
 
-def _without_search(source: RatioSource) -> RatioSource:
-    """The source with default settings in place of cross-validation, for comparing starts."""
+def _without_search(source: RatioSource, training: TrainingFrames) -> RatioSource:
+    """The source with fixed settings in place of cross-validation, for comparing starts."""
     if not isinstance(source, LeastSquares):
         return source
-    defaults = {name: "default" for name in ("sigma", "rho") if getattr(source, name) == "cv"}
-    without: RatioSource = clone(source).set_params(**defaults)
-    return without
+    without = clone(source)
+    if source.sigma == "cv":
+        without.sigma = START_SIGMA * median_distance(choose_centers(training.frames, 200, np.random.RandomState(0)))
+    if source.rho == "cv":
+        without.rho = "default"
+    checked: RatioSource = without
+    return checked
 
 
 def _update(source: RatioSource, training: TrainingFrames, start: Array, settings: EMSettings) -> Update:
@@ -140,14 +166,8 @@ def learn_evidence_scale(learned: Learned, source: RatioSource, training: Traini
     else:
         weights = training.weights if training.weighted else None
         log_ratios = out_of_fold_log_ratios(source, training.frames, learned.targets, weights, training.folds)
-    return choose_evidence_scale(
-        training.spread(log_ratios),
-        training.codes,
-        training.lengths,
-        learned.transmat,
-        learned.startprob,
-        n_threads,
-    )
+    smoothing = HeldOutSmoothing(training.codes, training.lengths, learned.transmat, learned.startprob, n_threads)
+    return smoothing.choose(training.spread(log_ratios))
 
 
 def shares(learned: Learned, training: TrainingFrames) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,14 +14,18 @@ from ._validation import Array, Lengths
 N_FOLDS = 5
 
 #: Sigma over the median distance between centres, and rho over the number of training frames, without any data.
-DEFAULT_SIGMA = 0.7
-DEFAULT_RHO = 0.01
+DEFAULT_SIGMA = 1.0
+DEFAULT_RHO = 0.003
 
 SIGMA_GRID = (0.35, 0.5, 0.7, 1.0, 1.4)
 RHO_GRID = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 
 #: Squared loss, summed over frames, that data must gain per squared grid step away from the default.
-PULL = 1.5
+PULL = 3.0
+
+
+#: From held-out estimates of p(x = i | y), (N, S), to a summed loss.
+Judge = Callable[[Array], float]
 
 
 @dataclass(frozen=True)
@@ -51,13 +56,19 @@ def pull(sigmas: Array, rhos: Array, median: float | None, pull_rho: bool) -> Ar
     """Summed loss that data must gain to leave the defaults, (sigmas, rhos); nothing for what is not searched.
 
     With few noisy frames the smallest held-out loss belongs to an almost constant predictor, which is useless as
-    evidence. The pull grows with the square of the grid steps (a factor sqrt 2 in sigma, sqrt 10 in rho) and not with
-    the number of frames: a hundred frames stay near the defaults, thousands go where the loss is smallest.
+    evidence. The pull grows with the grid steps (a factor sqrt 2 in sigma, sqrt 10 in rho), with their square at
+    first, and not with the number of frames: a hundred frames stay near the defaults, thousands go where the loss is
+    smallest.
     """
     sigma_steps = np.zeros(len(sigmas)) if median is None else 2 * np.log2(sigmas / (DEFAULT_SIGMA * median))
     rho_steps = 2 * np.log10(rhos / DEFAULT_RHO) if pull_rho else np.zeros(len(rhos))
-    penalty: Array = PULL * np.add.outer(sigma_steps**2, rho_steps**2)
+    penalty: Array = PULL * np.add.outer(_huber(sigma_steps), _huber(rho_steps))
     return penalty
+
+
+def _huber(steps: Array) -> Array:
+    """steps^2 up to two steps, and straight on from there."""
+    return np.where(np.abs(steps) <= 2, steps**2, 4 * np.abs(steps) - 4)
 
 
 def select(
@@ -69,25 +80,29 @@ def select(
     median: float,
     sigma: float | None,
     rho: float | None,
+    judge: Judge | None,
     n_threads: int,
 ) -> Selection:
-    """Choose what is None of sigma and rho by held-out squared loss, pulled towards the defaults."""
+    """Choose what is None of sigma and rho, pulled towards the defaults.
+
+    By held-out squared loss, or where there is a judge of held-out estimates, by its verdict.
+    """
     sigmas = np.array(SIGMA_GRID) * median if sigma is None else np.array([sigma])
     rhos = np.array(RHO_GRID) if rho is None else np.array([rho])
     order = np.argsort(folds, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
     sizes = [int(size) for size in np.bincount(folds) if size > 0]
-    summed = _core.cross_validation_loss(
-        frames[order],
-        targets[order],
-        weights[order],
-        sizes,
-        centers,
-        sigmas.tolist(),
-        rhos.tolist(),
-        n_threads,
-    ).sum(axis=2)
-    penalty = pull(sigmas, rhos, None if sigma is not None else median, rho is None)
+    loss, verdict = np.empty((len(sigmas), len(rhos))), np.empty((len(sigmas), len(rhos)))
     # Weights of another unit than "one per frame" must not change how strong the pull is.
     unit = weights.sum() / len(weights)
-    s, r = np.unravel_index(np.argmin(summed + unit * penalty), summed.shape)
-    return Selection(sigmas, rhos, summed / weights.sum(), float(sigmas[s]), float(rhos[r]))
+    for s, width in enumerate(sigmas):
+        summed, estimates = _core.cross_validate(
+            frames[order], targets[order], weights[order], sizes, centers, float(width), rhos.tolist(), n_threads
+        )
+        loss[s] = summed.sum(axis=1)
+        for r in range(len(rhos)):
+            verdict[s, r] = loss[s, r] / unit if judge is None else judge(estimates[r, place])
+    penalty = pull(sigmas, rhos, median if sigma is None else None, rho is None)
+    best = np.unravel_index(np.argmin(verdict + penalty), verdict.shape)
+    return Selection(sigmas, rhos, loss / weights.sum(), float(sigmas[best[0]]), float(rhos[best[1]]))

@@ -12,7 +12,7 @@ from .. import _core
 from .._validation import Array, as_matrix, check_integer, check_number, thread_count
 from ..evidence import KernelEvidence, read_only
 from ..features import Framing, choose_centers, median_distance, random_state_of
-from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Selection, contiguous_folds, select
+from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Judge, Selection, contiguous_folds, select
 
 
 class LeastSquares(BaseEstimator):  # type: ignore[misc]
@@ -90,6 +90,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
         *,
         folds: npt.NDArray[np.int64] | None = None,
+        judge: Judge | None = None,
     ) -> LeastSquares:
         """Learn from frames (N, D) and targets (N, S).
 
@@ -103,6 +104,8 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
             Weight of each frame.
         folds : array of int of shape (N,), optional
             Fold of each frame for cross-validation; five contiguous blocks by default.
+        judge : callable, optional
+            From held-out estimates of p(x = i | y), (N, S), to a loss; the squared error by default.
 
         Returns
         -------
@@ -111,7 +114,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         """
         frames, targets = as_matrix(frames, "frames"), as_matrix(targets, "targets")
         weights = np.ones(len(frames)) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
-        updates = self.soft_updates(frames, targets, weights, folds)
+        updates = self.soft_updates(frames, targets, weights, folds, judge=judge)
         updates.solve(targets)
         return self.adopt(updates)
 
@@ -122,12 +125,13 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         weights: Array,
         folds: npt.NDArray[np.int64] | None = None,
         *,
+        judge: Judge | None = None,
         paper: bool = False,
     ) -> SoftUpdates:
         """Centres, sigma, rho (from these targets) and one factor, ready for the targets of many iterations."""
         self.check_parameters()
         centers = choose_centers(frames, self.n_basis, random_state_of(self.random_state))
-        sigma, rho, selection = self._settings(frames, targets, weights, folds, centers)
+        sigma, rho, selection = self._settings(frames, targets, weights, folds, centers, judge)
         return SoftUpdates(
             frames, weights, centers, sigma, rho, float(self.floor), selection, thread_count(self.n_threads), paper
         )
@@ -146,6 +150,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         weights: Array,
         folds: npt.NDArray[np.int64] | None,
         centers: Array,
+        judge: Judge | None,
     ) -> tuple[float, float, Selection | None]:
         """Sigma and rho from numbers, defaults or cross-validation."""
         sigma, rho = self.sigma, self.rho
@@ -172,6 +177,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
             median,
             None if sigma == "cv" else float(sigma),
             None if rho == "cv" else float(rho),
+            judge,
             thread_count(self.n_threads),
         )
         return selection.sigma, selection.rho, selection

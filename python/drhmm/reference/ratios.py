@@ -42,29 +42,29 @@ def log_ratios(estimates: Array, prior: Array, floor: float, evidence_scale: flo
     return evidence
 
 
-def cross_validation_loss(
+def cross_validate(
     frames: Array,
     targets: Array,
     folds: npt.NDArray[np.int64],
     centers: Array,
-    sigmas: Sequence[float],
+    sigma: float,
     relative_rhos: Sequence[float],
-) -> Array:
-    """Mean held-out squared loss per frame for every (sigma, rho), shape (sigmas, rhos).
+) -> tuple[Array, Array]:
+    """Held-out squared loss of every rho, summed over frames, and held-out estimates (rhos, N, S).
 
-    ``rho = relative_rho * number of training frames``. Predictions are computed explicitly here; the native version
-    gets the same sums from Gram matrices alone.
+    ``rho = relative_rho * number of training frames``. The loss is that of explicit predictions here; the native
+    version gets it from Gram matrices alone.
     """
-    loss = np.zeros((len(sigmas), len(relative_rhos)))
-    for s, sigma in enumerate(sigmas):
-        features = squared_exponential(frames, centers, sigma)
-        for fold in np.unique(folds):
-            held_out = folds == fold
-            gram, moment, _ = gram_statistics(features[~held_out], targets[~held_out])
-            for r, relative_rho in enumerate(relative_rhos):
-                theta = solve_theta(gram, moment, relative_rho * np.sum(~held_out))
-                loss[s, r] += ((features[held_out] @ theta - targets[held_out]) ** 2).sum()
-    return loss / len(frames)
+    features = squared_exponential(frames, centers, sigma)
+    estimates = np.empty((len(relative_rhos), *targets.shape))
+    for fold in np.unique(folds):
+        held_out = folds == fold
+        gram, moment, _ = gram_statistics(features[~held_out], targets[~held_out])
+        for r, relative_rho in enumerate(relative_rhos):
+            theta = solve_theta(gram, moment, relative_rho * np.sum(~held_out))
+            estimates[r, held_out] = features[held_out] @ theta
+    loss = ((estimates - targets) ** 2).sum(axis=(1, 2))
+    return loss, estimates
 
 
 def leave_one_out_scores(numerator: Array, denominator: Array, alpha: float, rho: float) -> Array:
