@@ -40,9 +40,9 @@ def _is_known(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """
     if labels.dtype.kind == "i":
         two_classes = set(np.unique(labels)) == {-1, 1}
-        return np.logical_or(labels != UNKNOWN, two_classes)
+        return np.array(labels != UNKNOWN, dtype=np.bool_) | np.bool_(two_classes)
     if labels.dtype.kind == "f":
-        return np.logical_not(np.isnan(labels))
+        return ~np.array(np.isnan(labels), dtype=np.bool_)
     if labels.dtype.kind == "O":
         return np.array([not _stands_for_nothing(label) for label in labels])
     return np.full(len(labels), True)

@@ -73,7 +73,8 @@ def run_em(
     """
     targets = start
     counts, starts = _start_counts(start, training)
-    transmat, startprob = rules.transition_probabilities(counts), rules.start_probabilities(starts)
+    transmat = rules.transition_probabilities(counts, certain=False)
+    startprob = rules.start_probabilities(starts)
     first = np.cumsum([0, *training.lengths[:-1]])
     history: list[float] = []
     empty: set[int] = set()

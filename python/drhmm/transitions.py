@@ -31,15 +31,18 @@ class ChainRules:
         """Number of states."""
         return len(self.prior)
 
-    def transition_probabilities(self, counts: Array) -> Array:
-        """Counts plus pseudo-counts, row by row divided by their sums; or what was given."""
+    def transition_probabilities(self, counts: Array, *, certain: bool = True) -> Array:
+        """Counts plus pseudo-counts, row by row divided by their sums; or what was given.
+
+        Counts of forbidden transitions are an error where they are `certain`, and no more than a guess otherwise.
+        """
         if self.transmat is not None:
             return self.transmat
         forbidden = np.isneginf(self.prior)
-        if (counts[forbidden] > 0).any():
+        if certain and (counts[forbidden] > 0).any():
             i, j = np.argwhere(forbidden & (counts > 0))[0]
             raise ValueError(f"transition_prior forbids the transition from state {i} to state {j}, but y contains it")
-        smoothed = counts + np.where(forbidden, 0.0, self.prior)
+        smoothed = np.where(forbidden, 0.0, counts + self.prior)
         totals = smoothed.sum(axis=1, keepdims=True)
         if (totals == 0).any():
             state = int(np.flatnonzero(totals[:, 0] == 0)[0])

@@ -1,0 +1,150 @@
+"""The state for what nobody labelled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
+
+from drhmm import DensityRatioHMM, recursion
+from drhmm.novelty import Novelty
+from drhmm.ratios import FromClassifier
+from drhmm.reference import ratios as reference
+from problems import blobs
+
+X, Y = blobs(0, n_frames=400)
+#: The training sequence with a stretch of something never seen in the middle.
+STRANGE = np.arange(400)
+STRANGE = (STRANGE >= 150) & (STRANGE < 250)
+MIXED = np.where(STRANGE[:, None], X + 40.0, X)
+FAST = {"n_basis": 80, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return DensityRatioHMM(novelty=True, **FAST).fit(X, Y)
+
+
+def test_score_is_one_minus_the_sum_of_theta(fitted):
+    theta_star = fitted.theta_.sum(axis=1, keepdims=True)
+    frames = fitted.model_.evidence.framing.frames(X, [len(X)])
+    explained = reference.posterior_estimates(frames, fitted.centers_, fitted.sigma_, theta_star)[:, 0]
+    assert_allclose(fitted.novelty_score(X), np.clip(1 - explained, 0, 1), atol=1e-10)
+
+
+def test_score_is_near_one_far_from_all_training_data(fitted):
+    score = fitted.novelty_score(MIXED)
+    assert score[STRANGE].min() > 0.99
+    assert np.median(score[~STRANGE]) < 0.2
+
+
+@pytest.mark.parametrize("method", ["filter", "smooth"])
+def test_probability_finds_the_strange_stretch(fitted, method):
+    probability = fitted.novelty_proba(MIXED, method=method)
+    assert np.mean((probability > 0.5) == STRANGE) > 0.97
+
+
+def test_probability_is_that_of_one_more_state(fitted):
+    model = fitted.model_
+    evidence = np.column_stack(
+        [
+            fitted.log_ratios(MIXED),
+            fitted.evidence_scale_ * np.log(np.clip(fitted.novelty_score(MIXED), fitted.floor, 1)),
+        ]
+    )
+    transmat = model.novelty.transmat(model.transmat, model.prior)
+    startprob = model.novelty.startprob(model.startprob)
+    expected = recursion.filter(evidence, transmat, startprob)[:, -1]
+    assert_allclose(fitted.novelty_proba(MIXED), expected, atol=1e-12)
+
+
+def test_rate_and_duration_are_what_they_say():
+    novelty = Novelty(rate=0.01, duration=20.0)
+    transmat = novelty.transmat(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0.8, 0.2]))
+    assert_allclose(transmat.sum(axis=1), 1)
+    assert_allclose(transmat[:2, 2], 0.01)
+    assert_allclose(transmat[2], [0.04, 0.01, 0.95])
+
+
+def test_a_higher_rate_sounds_more_alarms():
+    calm, nervous = (
+        DensityRatioHMM(novelty=True, novelty_rate=rate, **FAST).fit(X, Y).novelty_proba(X).sum()
+        for rate in (1e-6, 0.1)
+    )
+    assert nervous > calm
+
+
+def test_predict_can_return_the_label_of_the_unknown(fitted):
+    predicted = fitted.predict(MIXED, novelty_label=-99)
+    assert np.mean((predicted == -99) == STRANGE) > 0.97
+    assert predicted.dtype.kind == "i"
+
+
+def test_a_label_of_another_kind_makes_objects(fitted):
+    predicted = fitted.predict(MIXED, novelty_label="strange", method="viterbi")
+    assert predicted.dtype == object
+    assert np.mean((predicted == "strange") == STRANGE) > 0.97
+
+
+def test_without_that_label_only_known_ones_come_back(fitted):
+    for method in ("smooth", "filter", "frame", "viterbi"):
+        assert set(fitted.predict(MIXED, method=method)) <= {0, 1, 2}
+
+
+def test_probabilities_of_known_states_are_given_that_one_of_them_holds(fitted):
+    posteriors = fitted.predict_proba(MIXED)
+    assert posteriors.shape == (400, 3)
+    assert_allclose(posteriors.sum(axis=1), 1, atol=1e-12)
+
+
+def test_known_states_are_recognised_as_without_novelty(fitted):
+    plain = DensityRatioHMM(**FAST).fit(X, Y)
+    assert np.mean(plain.predict(X) == fitted.predict(X)) > 0.97
+
+
+def test_one_known_state_is_enough():
+    fitted = DensityRatioHMM(novelty=True, **FAST).fit(X, np.zeros(400, dtype=int))
+    assert np.mean((fitted.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.97
+    assert_array_equal(fitted.predict_proba(MIXED), np.ones((400, 1)))
+
+
+def test_one_known_state_without_labels():
+    fitted = DensityRatioHMM(1, novelty=True, **FAST).fit(X)
+    assert np.mean((fitted.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.97
+
+
+def test_a_missing_frame_has_no_score_and_keeps_its_probability(fitted):
+    samples = MIXED.copy()
+    samples[200] = np.nan
+    assert np.isnan(fitted.novelty_score(samples)[200])
+    assert fitted.novelty_proba(samples)[200] > 0.5
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, 1.5, np.nan])
+    def test_rate_outside_zero_and_one(self, rate):
+        with pytest.raises(ValueError, match="novelty_rate must be"):
+            DensityRatioHMM(novelty=True, novelty_rate=rate).fit(X, Y)
+
+    def test_duration_below_one(self):
+        with pytest.raises(ValueError, match="novelty_duration must be in"):
+            DensityRatioHMM(novelty=True, novelty_duration=0.5).fit(X, Y)
+
+    def test_a_source_that_cannot_see_it(self):
+        with pytest.raises(ValueError, match="novelty=True needs ratio='least-squares'"):
+            DensityRatioHMM(novelty=True, ratio=FromClassifier(LogisticRegression())).fit(X, Y)
+
+    def test_without_a_floor(self):
+        with pytest.raises(ValueError, match="novelty=True needs a positive floor"):
+            DensityRatioHMM(novelty=True, floor=0.0).fit(X, Y)
+
+    @pytest.mark.parametrize("ask", ["novelty_score", "novelty_proba"])
+    def test_a_model_without_it(self, ask):
+        plain = DensityRatioHMM(**FAST).fit(X, Y)
+        with pytest.raises(ValueError, match="learn it with novelty=True"):
+            getattr(plain, ask)(X)
+
+    def test_a_label_for_it_from_a_model_without_it(self):
+        with pytest.raises(ValueError, match="learn it with novelty=True"):
+            DensityRatioHMM(**FAST).fit(X, Y).predict(X, novelty_label="?")
