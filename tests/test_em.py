@@ -89,6 +89,7 @@ class TestWithoutLabels:
         assert "gain" in printed.err
         assert printed.out == ""
 
+    @pytest.mark.filterwarnings("ignore:EM. state")  # the printed rule starves states
     def test_the_rule_of_the_paper_can_be_asked_for(self):
         X, _ = rings(300, random_state=0)
         soft, printed = (

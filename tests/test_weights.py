@@ -67,7 +67,7 @@ class TestWeights:
             DensityRatioHMM(**FIXED).fit(X, Y, sample_weight=weights)
 
     def test_a_class_of_weight_zero(self):
-        with pytest.raises(ValueError, match="class .*2.* has weight 0"):
+        with pytest.raises(ValueError, match=r"class .*2.* has weight 0"):
             DensityRatioHMM(**FIXED).fit(X, Y, sample_weight=(Y != 2).astype(float))
 
     def test_class_weight_without_labels(self):
