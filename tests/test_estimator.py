@@ -215,6 +215,9 @@ class TestModel:
         with pytest.raises(ValueError, match="read-only"):
             fitted.model_.evidence.theta[0, 0] = 1.0
 
+    def test_says_in_one_line_what_it_is(self, fitted):
+        assert repr(fitted.model_) == "Model(classes=[0, 1, 2], n_features=2, window=1)"
+
     def test_survives_pickling(self, data, fitted):
         copy = pickle.loads(pickle.dumps(fitted.model_))
         assert_array_equal(copy.predict(data[0]), fitted.model_.predict(data[0]))

@@ -58,7 +58,7 @@ class TestWeights:
         [
             (np.r_[np.ones(299), -1.0], "sample_weight has -1.0 at row 299"),
             (np.r_[np.nan, np.ones(299)], "sample_weight has nan at row 0"),
-            (np.zeros(300), "sample_weight is 0 in every row"),
+            (np.zeros(300), "sample_weight is zero in every row"),
             (np.ones(299), r"one value per row: shape \(300,\), got \(299,\)"),
         ],
     )

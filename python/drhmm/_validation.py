@@ -21,6 +21,8 @@ def as_matrix(values: Any, name: str) -> Array:
     """Two-dimensional, C-contiguous, aligned float64; NaN and infinities are left to the caller."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise ValueError(f"{name} is a masked array with masked values; fill them with NaN to mark missing frames")
+    if hasattr(values, "toarray"):
+        raise TypeError(f"{name} is sparse, and sparse data are not supported; use {name}.toarray()")
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -46,7 +48,7 @@ def as_samples(values: Any, name: str = "X") -> Array:
     if samples.shape[0] == 0:
         raise ValueError(f"{name} is empty: 0 sample(s) with shape {samples.shape} while a minimum of 1 is required")
     if samples.shape[1] == 0:
-        raise ValueError(f"{name} has 0 feature(s) (shape={samples.shape}) while a minimum of 1 is required")
+        raise ValueError(f"{name} is empty: 0 feature(s) (shape={samples.shape}) while a minimum of 1 is required.")
     infinite = np.isinf(samples)
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
@@ -85,7 +87,7 @@ def as_weights(values: Any, sequences: Any) -> Array:
         row = int(np.flatnonzero(wrong)[0])
         raise ValueError(f"sample_weight has {weights[row]} at row {row}: weights are finite and 0 or more")
     if not weights.any():
-        raise ValueError("sample_weight is 0 in every row: there is nothing to learn from")
+        raise ValueError("sample_weight is zero in every row: there is nothing to learn from")
     arranged: Array = sequences.arrange(weights)
     return arranged
 

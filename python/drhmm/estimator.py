@@ -171,6 +171,12 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_threads = n_threads
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        """NaN is allowed: it marks missing samples."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     # Settings ------------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:

@@ -51,6 +51,14 @@ class Model:
         for array in (self.classes, self.transmat, self.startprob, self.prior):
             array.setflags(write=False)
 
+    def __repr__(self) -> str:
+        source = "" if isinstance(self.evidence, KernelEvidence) else f", {self.evidence}"
+        unknown = "" if self.novelty is None else f", {self.novelty}"
+        return (
+            f"Model(classes={self.classes.tolist()}, n_features={self.n_features}, window={self.window}"
+            f"{source}{unknown})"
+        )
+
     @property
     def n_states(self) -> int:
         """Number of known states."""
