@@ -33,6 +33,9 @@ EMPTY = 1.0
 #: Learns from the targets (N, S) of the complete frames and returns their log ratios (N, S).
 Update = Callable[[Array], Array]
 
+#: Is told iteration, gain, change and whether EM has converged.
+Progress = Callable[[int, float, float, bool], None]
+
 
 @dataclass(frozen=True)
 class EMResult:
@@ -63,7 +66,7 @@ def run_em(
     max_iter: int,
     tol: float,
     n_threads: int,
-    progress: Callable[[int, float, float], None] = lambda iteration, gain, change: None,
+    progress: Progress = lambda iteration, gain, change, converged: None,
 ) -> EMResult:
     """Alternate learning ratios from soft labels and inferring soft labels from ratios.
 
@@ -80,9 +83,9 @@ def run_em(
     empty: set[int] = set()
     converged = False
     while len(history) < max_iter and not converged:
-        mass = training.weights @ targets
+        mass = training.weights @ targets * (len(targets) / training.weights.sum())
         empty.update(np.flatnonzero(mass < EMPTY).tolist())
-        evidence = training.spread(update(_protected(targets, mass)))
+        evidence = training.spread(update(_protected(targets, mass, training.known)))
         _clamp(evidence, training.codes)
         posteriors, counts = recursion.expectation(
             evidence, transmat, startprob, lengths=training.lengths, n_threads=n_threads
@@ -93,7 +96,7 @@ def run_em(
         change = float(np.abs(posteriors[training.rows] - targets).sum(axis=1).mean() / 2)
         targets = posteriors[training.rows]
         converged = change < tol
-        progress(len(history), history[-1], change)
+        progress(len(history), history[-1], change, converged)
     for state in sorted(empty):
         warnings.warn(
             f"EM: state {state} ran out of frames on the way and was kept alive with the weight of one; "
@@ -111,11 +114,11 @@ def _start_counts(start: Array, training: TrainingFrames) -> tuple[Array, Array]
     return count_transitions(codes, training.lengths, training.n_states)
 
 
-def _protected(targets: Array, mass: Array) -> Array:
-    """Targets in which no state is empty: a state without frames gets a trace of every frame."""
+def _protected(targets: Array, mass: Array, known: npt.NDArray[np.bool_]) -> Array:
+    """Targets in which no state is empty: a state without frames gets a trace of every frame of unknown label."""
     if (mass >= EMPTY).all():
         return targets
-    lifted = targets + (mass < EMPTY) * (EMPTY / len(targets))
+    lifted = targets + ~known[:, None] * (mass < EMPTY) * (EMPTY / len(targets))
     normalized: Array = lifted / lifted.sum(axis=1, keepdims=True)
     return normalized
 
@@ -135,8 +138,9 @@ def _gain(evidence: Array, transmat: Array, startprob: Array, lengths: list[int]
     predicted[1:] = filtered[:-1] @ transmat
     predicted[np.cumsum([0, *lengths[:-1]])] = startprob
     present = ~np.isnan(evidence[:, 0])
-    weights = (predicted[present] * np.exp(evidence[present])).sum(axis=1)
-    return float(np.log(np.maximum(weights, np.finfo(float).tiny)).mean())
+    largest = evidence[present].max(axis=1, keepdims=True)
+    weights = (predicted[present] * np.exp(evidence[present] - largest)).sum(axis=1)
+    return float((np.log(np.maximum(weights, np.finfo(float).tiny)) + largest[:, 0]).mean())
 
 
 def best_starts(
@@ -151,13 +155,20 @@ def best_starts(
     candidates = _candidates(training, n_starts, random_state)
     if len(candidates) == 1:
         return candidates
-    gains = []
-    for start in candidates:
+    gains: dict[int, float] = {}
+    failure: ValueError | None = None
+    for k, start in enumerate(candidates):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            trial = run_em(update, training, rules, start, max_iter=TRIAL_ITERATIONS, tol=0.0, n_threads=n_threads)
-        gains.append(trial.gain)
-    return [candidates[k] for k in np.argsort(gains)[::-1][:n_starts]]
+            try:
+                trial = run_em(update, training, rules, start, max_iter=TRIAL_ITERATIONS, tol=0.0, n_threads=n_threads)
+                gains[k] = trial.gain
+            except ValueError as error:  # this start starves a state that the source cannot do without
+                failure = error
+    if not gains:
+        assert failure is not None
+        raise failure
+    return [candidates[k] for k in sorted(gains, key=lambda k: -gains[k])[:n_starts]]
 
 
 def _candidates(training: TrainingFrames, n_starts: int, random_state: np.random.RandomState) -> list[Array]:
@@ -182,7 +193,7 @@ def _candidates(training: TrainingFrames, n_starts: int, random_state: np.random
 
 
 def _averages(features: Array, training: TrainingFrames, context: int) -> Array:
-    """Mean features of the complete frames within `context` rows, inside each sequence."""
+    """Mean features of each complete frame and the `context` complete frames on either side, inside each sequence."""
     if context == 0:
         return features
     averaged = np.empty_like(features)
@@ -218,15 +229,17 @@ def _from_labels(features: Array, training: TrainingFrames) -> Array:
     return targets
 
 
-def progress_bar(name: str, total: int, verbose: bool) -> Callable[[int, float, float], None]:
+def progress_bar(name: str, total: int, verbose: bool) -> Progress:
     """One line on standard error that is written over by every iteration; nothing unless `verbose`."""
     if not verbose:
-        return lambda iteration, gain, change: None
+        return lambda iteration, gain, change, converged: None
 
-    def show(iteration: int, gain: float, change: float) -> None:
+    def show(iteration: int, gain: float, change: float, converged: bool) -> None:
         done = min(20, 20 * iteration // max(total, 1))
         bar = "#" * done + "." * (20 - done)
-        sys.stderr.write(f"\r{name} [{bar}] {iteration}/{total}  gain {gain:.4f}  change {change:.1e} ")
+        last = converged or iteration == total
+        line = f"\r{name} [{bar}] {iteration}/{total}  gain {gain:.4f}  change {change:.1e}"
+        sys.stderr.write(line + (" \n" if last else " "))
         sys.stderr.flush()
 
     return show

@@ -16,6 +16,9 @@ GRID = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 #: Blocks of frames that the standard error is computed from.
 N_BLOCKS = 10
 
+#: The most that one held-out frame may say against a state, in nats.
+LARGEST = 500.0
+
 #: Judged frames below which nothing can be said.
 FEWEST = 50
 
@@ -64,7 +67,9 @@ class HeldOutSmoothing:
 
     def log_posteriors(self, log_ratios: Array, evidence_scale: float) -> Array:
         """Log posterior of the true state at every judged frame, from evidence (T, S)."""
-        posteriors = recursion.smooth(evidence_scale * log_ratios, **self._chain)[self.rows, self.states]
+        # A held-out estimate of zero is a guess: it must not make the sequence impossible.
+        softened = np.maximum(log_ratios, log_ratios.max(axis=1, keepdims=True) - LARGEST)
+        posteriors = recursion.smooth(evidence_scale * softened, **self._chain)[self.rows, self.states]
         logs: Array = np.log(np.maximum(posteriors, np.finfo(float).tiny))
         return logs
 

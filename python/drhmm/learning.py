@@ -57,7 +57,8 @@ def learn_labelled(
     """Ratios and transition frequencies when every label is known.
 
     Sigma and rho are judged by smoothing held-out evidence where sequences change their state, each at its best
-    evidence scale or at the given one, and by squared loss where they do not.
+    evidence scale or at the given one, and by squared loss where they do not, or where a floor of 0 lets one frame
+    decide everything.
     """
     counts, starts = count_transitions(training.codes, training.lengths, training.n_states)
     targets = training.one_hot()
@@ -157,7 +158,8 @@ def _finish(source: RatioSource, update: Any, training: TrainingFrames, targets:
 
 def learn_evidence_scale(learned: Learned, source: RatioSource, training: TrainingFrames, n_threads: int) -> float:
     """The evidence scale from out-of-fold ratios at known labels; 1 where there are none to learn it from."""
-    if not training.known.any() or len(np.unique(training.folds)) < 2:
+    smoothing = HeldOutSmoothing(training.codes, training.lengths, learned.transmat, learned.startprob, n_threads)
+    if not smoothing.can_judge or len(np.unique(training.folds)) < 2:
         return 1.0
     if isinstance(learned.source, LeastSquares):
         log_ratios = learned.source.out_of_fold_log_ratios(
@@ -166,7 +168,6 @@ def learn_evidence_scale(learned: Learned, source: RatioSource, training: Traini
     else:
         weights = training.weights if training.weighted else None
         log_ratios = out_of_fold_log_ratios(source, training.frames, learned.targets, weights, training.folds)
-    smoothing = HeldOutSmoothing(training.codes, training.lengths, learned.transmat, learned.startprob, n_threads)
     return smoothing.choose(training.spread(log_ratios))
 
 

@@ -34,16 +34,17 @@ class TrainingFrames:
     ) -> None:
         frames = framing.frames(sequences.samples, sequences.lengths)
         self.rows = np.flatnonzero(complete_rows(frames))
-        self.frames = np.ascontiguousarray(frames[self.rows])
-        self.folds = contiguous_folds(sequences.lengths)[self.rows]
-        self.codes, self.n_states, self.lengths = codes, n_states, sequences.lengths
-        self.weighted = weights is not None
-        self.weights = np.ones(len(self.rows)) if weights is None else np.ascontiguousarray(weights[self.rows])
         if len(self.rows) == 0:
             raise ValueError(
                 f"X has no complete frame: window={framing.window} needs that many samples in a row without NaN, "
                 f"and the sequences have lengths {sequences.lengths[:10]}"
             )
+        self.frames = np.ascontiguousarray(frames[self.rows])
+        sequence = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)[self.rows]
+        self.folds = contiguous_folds([int(count) for count in np.bincount(sequence) if count > 0])
+        self.codes, self.n_states, self.lengths = codes, n_states, sequences.lengths
+        self.weighted = weights is not None
+        self.weights = np.ones(len(self.rows)) if weights is None else np.ascontiguousarray(weights[self.rows])
 
     @property
     def n_rows(self) -> int:

@@ -78,12 +78,12 @@ def out_of_fold_log_ratios(
 ) -> Array:
     """Log ratios of every frame from a copy of the source that was fitted without the frame's fold.
 
-    Rows of NaN where a class has no frame outside the fold: there is nothing to compare it with.
+    Rows of NaN where a class has fewer than two frames outside the fold: there is nothing to compare it with.
     """
     log_ratios = np.full_like(targets, np.nan)
     for fold in np.unique(folds):
         held_out = folds == fold
-        if not (targets[~held_out].sum(axis=0) > 0).all():
+        if not (targets[~held_out].sum(axis=0) >= 2).all():
             continue
         training_weights = None if weights is None else weights[~held_out]
         fitted = fit_copy(source, frames[~held_out], targets[~held_out], training_weights)
@@ -97,14 +97,24 @@ def hard_or_repeated(
     """Frames with one class each for learners that know no soft targets.
 
     Certain targets become labels. Soft ones become one weighted copy of the frame per class if the learner takes
-    weights, and the likeliest class if it does not.
+    weights, and the likeliest class if it does not; a class that is nowhere the likeliest keeps its two best frames.
     """
     certain = bool((targets.max(axis=1) == 1.0).all())
-    if certain or not can_weight:
+    if certain:
         return frames, targets.argmax(axis=1), weights
+    if not can_weight:
+        return frames, _likeliest(targets), weights
     base = np.ones(len(frames)) if weights is None else weights
     rows, classes = np.nonzero(targets > 1e-6)
     return frames[rows], classes, base[rows] * targets[rows, classes]
+
+
+def _likeliest(targets: Array) -> npt.NDArray[np.int64]:
+    labels = targets.argmax(axis=1)
+    for state in range(targets.shape[1]):
+        if np.sum(labels == state) < 2:
+            labels[np.argsort(targets[:, state], kind="stable")[-2:]] = state
+    return labels
 
 
 def class_shares(targets: Array, weights: Array | None) -> Array:

@@ -26,9 +26,10 @@ class SquaredExponential {
     features.noalias() = shifted * projection_;
     features.rowwise() -= offset_;
     features.colwise() -= norms;
-    // Rounding can leave a distance below zero; a frame so far away that its square overflows is at distance infinity.
-    constexpr double kSmallest = -745;
-    features = (features.array() >= kSmallest).select(features.array().min(0.0), kSmallest).exp();
+    // Rounding can leave a distance below zero. A frame beyond double's range is at distance infinity: exactly zero, as
+    // "every class estimates 0" must not depend on the last digits of an underflow.
+    constexpr double kSmallest = -708;
+    features = (features.array() >= kSmallest).select(features.array().max(kSmallest).min(0.0).exp(), 0.0);
   }
 
  private:

@@ -35,16 +35,18 @@ inline void cross_validate(const SquaredExponential& features, const ConstRows& 
     const auto f = static_cast<std::size_t>(fold);
     folds[f].add(features, rows(frames, f), rows(targets, f), fold_weights(f));
   });
-  GramStatistics total(features.n_centers(), n_classes);
-  for (const GramStatistics& fold : folds) total.merge(fold);
-
   parallel_for(n_folds, n_threads, [&](Index fold) {
     const auto f = static_cast<std::size_t>(fold);
-    GramStatistics training = total;
-    training.remove(folds[f]);
+    // The other folds are added up, not subtracted from all: nothing cancels, whatever the weights are.
+    GramStatistics training(features.n_centers(), n_classes);
+    double training_weight = 0;
+    for (std::size_t other = 0; other < folds.size(); ++other) {
+      if (other == f) continue;
+      training.merge(folds[other]);
+      training_weight += fold_weights(other).sum();
+    }
     const Matrix held_out = folds[f].gram();
     const double squares = rows(targets, f).rowwise().squaredNorm().dot(fold_weights(f));
-    const double training_weight = weights.sum() - fold_weights(f).sum();
     Matrix thetas(features.n_centers(), n_rhos * n_classes);
     for (Index r = 0; r < n_rhos; ++r) {
       const double rho = relative_rhos[static_cast<std::size_t>(r)] * training_weight;

@@ -36,8 +36,14 @@ class GramStatistics {
     }
   }
 
-  void merge(const GramStatistics& other) { combine(other, 1.0); }
-  void remove(const GramStatistics& other) { combine(other, -1.0); }
+  void merge(const GramStatistics& other) {
+    if (other.n_centers() != n_centers() || other.n_classes() != n_classes()) {
+      throw std::invalid_argument("statistics of different sizes cannot be merged");
+    }
+    gram_ += other.gram_;
+    moment_ += other.moment_;
+    mass_ += other.mass_;
+  }
 
   Index n_centers() const { return gram_.rows(); }
   Index n_classes() const { return moment_.cols(); }
@@ -48,15 +54,6 @@ class GramStatistics {
   const Vector& mass() const { return mass_; }
 
  private:
-  void combine(const GramStatistics& other, double sign) {
-    if (other.n_centers() != n_centers() || other.n_classes() != n_classes()) {
-      throw std::invalid_argument("statistics of different sizes cannot be merged");
-    }
-    gram_ += sign * other.gram_;
-    moment_ += sign * other.moment_;
-    mass_ += sign * other.mass_;
-  }
-
   Matrix gram_;    // (B, B)
   Matrix moment_;  // (B, S)
   Vector mass_;    // (S)

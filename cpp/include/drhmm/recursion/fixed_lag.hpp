@@ -22,6 +22,7 @@ Status fixed_lag(const ConstRows& log_ratios, const Chain<Number>& chain, Index 
     const Index horizon = lag < log_ratios.rows() - t ? t + lag : log_ratios.rows() - 1;
     for (Index later = horizon; later > t && status.ok(); --later) {
       conditioned = backward;
+      drop_unreachable(forward.col(later), conditioned);
       status.outcome = condition(log_ratios.row(later).data(), chain.range, conditioned, status.column);
       backward.noalias() = chain.transmat * conditioned;
     }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -30,7 +29,10 @@ class Scaled {
   // 2^26 such frames in a row still add up without overflow.
   static Scaled exp(double x, double tail = 0) {
     constexpr double kSmallest = -0x1p36;
-    x = std::max(x, kSmallest);
+    if (x < kSmallest) {
+      x = kSmallest;
+      tail = 0;
+    }
     // x = k log 2 + r, |r| <= log(2) / 2; log 2 in two parts keeps r exact to its last digits.
     const double k = std::nearbyint(x * 1.4426950408889634);
     const double r = std::fma(-k, 2.3190468138462996e-17, std::fma(-k, 0.6931471805599453, x));

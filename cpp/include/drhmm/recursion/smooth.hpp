@@ -24,6 +24,7 @@ Status smooth(const ConstRows& log_ratios, const Chain<Number>& chain, Rows post
     const bool last = t + 1 == log_ratios.rows();
     if (!last) {
       conditioned = backward;
+      drop_unreachable(current, conditioned);  // current is still the forward message of frame t + 1
       status.outcome = condition(log_ratios.row(t + 1).data(), chain.range, conditioned, status.column);
       backward.noalias() = chain.transmat * conditioned;
     }

@@ -74,21 +74,32 @@ template <class Number>
 Outcome condition(const double* row, Range range, NumberVector<Number>& message, Index& nan_column) {
   const Index n = message.size();
   Index n_nan = 0;
+  bool certain = false;  // some state, reachable or not, excludes all others
   double pivot = -HUGE_VAL;
   for (Index i = 0; i < n; ++i) {
     if (std::isnan(row[i])) {
       if (n_nan++ == 0) nan_column = i;
-    } else if (row[i] > pivot && message[i] > Number(0)) {
-      pivot = row[i];
+      continue;
     }
+    certain |= row[i] == HUGE_VAL;
+    if (row[i] > pivot && message[i] > Number(0)) pivot = row[i];
   }
   if (n_nan == 0) {
-    if (pivot == -HUGE_VAL) return Outcome::impossible;
+    if (pivot == -HUGE_VAL || (certain && pivot != HUGE_VAL)) return Outcome::impossible;
     for (Index i = 0; i < n; ++i) message[i] = detail::weighted(message[i], row[i], pivot);
   } else if (n_nan < n) {
     return Outcome::partial_nan;
   }
   return detail::rescale(message, range);
+}
+
+// A backward message without the states that the forward pass cannot be in: they do not count, and left in, their
+// evidence could outweigh that of all others.
+template <class Number, class Forward>
+void drop_unreachable(const Forward& forward, NumberVector<Number>& backward) {
+  for (Index i = 0; i < backward.size(); ++i) {
+    if (!(forward[i] > Number(0))) backward[i] = Number(0);
+  }
 }
 
 // Probabilities from ratios; false where double lost what the largest of them is made of.
