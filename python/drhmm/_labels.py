@@ -14,32 +14,34 @@ Codes = npt.NDArray[np.int64]
 UNKNOWN = -1
 
 
-def as_labels(y: Any, sequences: Sequences, name: str = "y") -> npt.NDArray[Any]:
+def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
     """One label per row, in the order of the sequences; a list of arrays where X is one."""
     if sequences.is_list:
         if not isinstance(y, list | tuple) or len(y) != len(sequences.lengths):
-            raise ValueError(f"{name} must be a list of {len(sequences.lengths)} label arrays, one per sequence in X")
+            raise ValueError(f"y must be a list of {len(sequences.lengths)} label arrays, one per sequence in X")
         parts = [np.asarray(part) for part in y]
+        if len({part.dtype.kind in "US" for part in parts}) > 1:
+            raise ValueError(f"y mixes labels of different kinds: {', '.join(str(part.dtype) for part in parts[:5])}")
         for k, (part, length) in enumerate(zip(parts, sequences.lengths, strict=True)):
             if part.shape != (length,):
-                raise ValueError(f"{name}[{k}] must have shape {(length,)} as X[{k}] has rows, got {part.shape}")
+                raise ValueError(f"y[{k}] must have shape {(length,)} as X[{k}] has rows, got {part.shape}")
         return np.concatenate(parts)
     labels = np.asarray(y)
     n_rows = len(sequences.samples)
     if labels.shape == (n_rows, 1):
         labels = labels[:, 0]
     if labels.shape != (n_rows,):
-        raise ValueError(f"{name} must have one label per row: shape {(n_rows,)}, got {labels.shape}")
+        raise ValueError(f"y must have one label per row: shape {(n_rows,)}, got {labels.shape}")
     return sequences.arrange(labels)
 
 
-def _is_known(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _is_known(labels: npt.NDArray[Any], allow_one: bool) -> npt.NDArray[np.bool_]:
     """False for -1 among integers, NaN among floats, and None or NaN among objects.
 
-    Integers that are -1 and 1 and nothing else are two classes.
+    Integers that are -1 and 1 and nothing else are two classes, unless one class is enough.
     """
     if labels.dtype.kind == "i":
-        two_classes = set(np.unique(labels)) == {-1, 1}
+        two_classes = not allow_one and set(np.unique(labels)) == {-1, 1}
         return np.array(labels != UNKNOWN, dtype=np.bool_) | np.bool_(two_classes)
     if labels.dtype.kind == "f":
         return ~np.array(np.isnan(labels), dtype=np.bool_)
@@ -56,9 +58,11 @@ def _stands_for_nothing(label: Any) -> bool:
     return not equal if isinstance(equal, bool | np.bool_) else True
 
 
-def learn_classes(labels: npt.NDArray[Any], allow_one: bool = False) -> tuple[npt.NDArray[Any], Codes]:
+def learn_classes(
+    labels: npt.NDArray[Any], sequences: Sequences, allow_one: bool = False
+) -> tuple[npt.NDArray[Any], Codes]:
     """Sorted classes and the code of every label."""
-    known = _is_known(labels)
+    known = _is_known(labels, allow_one)
     if not known.any():
         return labels[:0], np.full(len(labels), UNKNOWN, dtype=np.int64)
     values = labels[known]
@@ -68,8 +72,10 @@ def learn_classes(labels: npt.NDArray[Any], allow_one: bool = False) -> tuple[np
         raise ValueError("y mixes labels that cannot be sorted, such as strings and numbers") from None
     if labels.dtype.kind == "f":
         if np.isinf(classes).any():
-            row = int(np.flatnonzero(np.isinf(labels))[0])
-            raise ValueError(f"y has {labels[row]} at row {row}: a label is finite, or NaN where it is unknown")
+            place = int(np.flatnonzero(np.isinf(labels))[0])
+            raise ValueError(
+                f"y has {labels[place]} at row {sequences.row(place)}: a label is finite, or NaN where it is unknown"
+            )
         if np.any(classes != np.floor(classes)):
             raise ValueError("y holds fractions: labels are classes. Unknown label type: continuous")
     if len(classes) < 2 and not allow_one:
@@ -79,14 +85,18 @@ def learn_classes(labels: npt.NDArray[Any], allow_one: bool = False) -> tuple[np
     return classes, all_codes
 
 
-def encode(labels: npt.NDArray[Any], classes: npt.NDArray[Any], name: str = "y") -> Codes:
+def encode(labels: npt.NDArray[Any], classes: npt.NDArray[Any], sequences: Sequences) -> Codes:
     """Codes of labels whose classes are known."""
-    try:
-        position = np.searchsorted(classes, labels)
-        known = classes[np.minimum(position, len(classes) - 1)] == labels
-    except TypeError:
-        known = np.zeros(len(labels), dtype=bool)
-    if not np.all(known):
-        row = int(np.flatnonzero(~np.asarray(known))[0])
-        raise ValueError(f"{name} has the label {labels[row]!r} at row {row}, which was never seen in training")
+    known = np.zeros(len(labels), dtype=bool)
+    # Text and numbers are never equal; some versions of numpy warn where they are compared.
+    if (labels.dtype.kind in "US") == (classes.dtype.kind in "US") or "O" in (labels.dtype.kind, classes.dtype.kind):
+        try:
+            position = np.searchsorted(classes, labels)
+            known = np.asarray(classes[np.minimum(position, len(classes) - 1)] == labels)
+        except TypeError:
+            pass
+    if not known.all():
+        place = int(np.flatnonzero(~known)[0])
+        row = sequences.row(place)
+        raise ValueError(f"y has the label {labels[place]!r} at row {row}, which was never seen in training")
     return position.astype(np.int64)

@@ -26,6 +26,10 @@ class Sequences:
     order: npt.NDArray[np.int64] | None = None
     is_list: bool = False
 
+    def row(self, place: int) -> int:
+        """The caller's row of a place among the rows of whole sequences."""
+        return place if self.order is None else int(self.order[place])
+
     def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Rows in the caller's order -> rows of whole sequences."""
         return values if self.order is None else values[self.order]

@@ -29,7 +29,9 @@ def as_matrix(values: Any, name: str) -> Array:
         raise ValueError(f"{name} is not a rectangular array: {error}") from None
     if array.dtype.kind == "c":
         raise ValueError(f"{name} holds complex numbers. Complex data not supported")
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiubO":
+        raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}")
+    if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError) as error:
@@ -40,6 +42,15 @@ def as_matrix(values: Any, name: str) -> Array:
             "array.reshape(-1, 1) for a single column"
         )
     return np.require(array, dtype=np.float64, requirements=["C", "A"])
+
+
+def read_only(array: Array) -> Array:
+    """Contiguous float64 array that cannot be written to; a copy, unless it is one already."""
+    if array.dtype == np.float64 and array.flags.c_contiguous and not array.flags.writeable:
+        return array
+    copy = np.array(array, dtype=np.float64, order="C")
+    copy.setflags(write=False)
+    return copy
 
 
 def as_samples(values: Any, name: str = "X") -> Array:
@@ -63,12 +74,13 @@ def as_lengths(lengths: Any, n_rows: int) -> Lengths:
     array = np.asarray(lengths)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(f"lengths must be a one-dimensional sequence of integers, got {lengths!r}")
-    for place, length in enumerate(array):
-        if length <= 0:
-            raise ValueError(f"lengths must be positive: sequence {place} has length {length}")
+    if (array <= 0).any():
+        place = int(np.flatnonzero(array <= 0)[0])
+        raise ValueError(f"lengths must be positive: sequence {place} has length {array[place]}")
     if array.sum() != n_rows:
         raise ValueError(f"lengths sum to {array.sum()}, but there are {n_rows} rows")
-    return [int(length) for length in array]
+    checked: Lengths = array.tolist()
+    return checked
 
 
 def as_weights(values: Any, sequences: Any) -> Array:

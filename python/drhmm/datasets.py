@@ -43,7 +43,7 @@ def markov_chain(
     startprob = as_startprob(np.full(n_states, 1 / n_states) if startprob is None else startprob, n_states)
     uniform = random_state_of(random_state).random_sample(n_samples)
     cumulative = np.cumsum(np.vstack([transmat, startprob]), axis=1)
-    cumulative[:, -1] = 1.0
+    cumulative /= cumulative[:, -1:]
     path = np.empty(n_samples, dtype=np.int64)
     state = n_states
     for t in range(n_samples):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
-from ._validation import Array, as_weights, check_choice, check_integer, check_number, thread_count
-from .evidence import read_only
+from ._validation import Array, as_weights, check_choice, check_integer, check_number, read_only, thread_count
 from .features import learn_framing, random_state_of
 from .learning import (
     EMSettings,
@@ -49,9 +49,9 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_basis : int
         Number of kernel centres, drawn from the training frames.
     sigma : float or {"cv", "default"}
-        Kernel width, in units of standardised frames: a number, cross-validated, or 0.7 times the median distance.
+        Kernel width, in units of standardised frames: a number, cross-validated, or the median distance of centres.
     rho : float or {"cv", "default"}
-        Regularisation over the number of training frames: a number, cross-validated, or 0.01.
+        Regularisation over the number of training frames: a number, cross-validated, or 0.003.
     floor : float
         Smallest posterior estimate of a frame, for balanced states; 0 lets one frame exclude a state.
     evidence_scale : float or "cv"
@@ -206,7 +206,9 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 n_threads=self.n_threads,
             )
         else:
-            source = check_source(self.ratio)
+            source = copy.deepcopy(check_source(self.ratio))
+            if getattr(source, "random_state", 0) is None:
+                source.random_state = random_state.randint(2**31)  # type: ignore[attr-defined]
         if isinstance(source, LeastSquares):
             source.check_parameters()
             if self.novelty and source.floor == 0:
@@ -227,7 +229,7 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is None:
             classes, codes = np.arange(0), np.full(n_rows, UNKNOWN, dtype=np.int64)
         else:
-            classes, codes = learn_classes(as_labels(y, sequences), allow_one=self.novelty)
+            classes, codes = learn_classes(as_labels(y, sequences), sequences, allow_one=self.novelty)
         if len(classes) == 0:
             if self.n_states is None:
                 raise ValueError("n_states is needed where no frame is labelled")
@@ -264,7 +266,7 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Samples; a NaN makes every frame that contains it a missing one.
         y : array of shape (T,), or list of such arrays, optional
             Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects.
-            (Labels -1 and 1 and no others are two classes.) Without y, or with some labels unknown, EM finds the rest.
+            (Labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough.) Without y, or with some labels unknown, EM finds the rest.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
@@ -357,10 +359,14 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(self.ratio, str | LeastSquares):
             raise ValueError(f"partial_fit needs ratio='least-squares' or LeastSquares, got {self.ratio!r}")
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all data at once; give partial_fit a dict of weights")
         partial: PartialFit | None = getattr(self, "_partial", None)
         selection = getattr(self, "selection_", None)
         if partial is None:
-            first = DensityRatioHMM(**self.get_params(deep=False))
+            first = clone(self)
+            if first._read_labels(y, as_sequences(X, lengths, sequence_id))[1].min() == UNKNOWN:
+                raise ValueError("partial_fit learns from labelled blocks: every label must be known")
             first.fit(X, y, lengths=lengths, sequence_id=sequence_id, sample_weight=sample_weight)
             if classes is not None and not np.array_equal(np.unique(classes), first.classes_):
                 raise ValueError(
@@ -371,7 +377,7 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             selection = first.selection_
         self._check_parameters()
         sequences = as_sequences(X, lengths, sequence_id)
-        codes = encode(as_labels(y, sequences), partial.model.classes)
+        codes = encode(as_labels(y, sequences), partial.model.classes, sequences)
         weights = self._weights(sample_weight, sequences, codes, partial.model.classes)
         partial = partial.add(sequences, codes, weights)
         learned = Learned(partial.source(selection), np.empty((0, 0)), partial.model.transmat, partial.model.startprob)
@@ -454,7 +460,7 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Share of frames whose label `predict` gets right, weighted if weights are given."""
         predicted = self.predict(X, lengths=lengths, sequence_id=sequence_id, method=method)
         sequences = as_sequences(X, lengths, sequence_id)
-        truth = encode(as_labels(y, sequences), self.classes_)
-        guess = encode(as_labels(predicted, sequences), self.classes_)
+        truth = encode(as_labels(y, sequences), self.classes_, sequences)
+        guess = encode(as_labels(predicted, sequences), self.classes_, sequences)
         weights = None if sample_weight is None else as_weights(sample_weight, sequences)
         return float(np.average(truth == guess, weights=weights))

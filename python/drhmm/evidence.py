@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Protocol
 
-import numpy as np
-
 from . import _core
-from ._validation import Array, Lengths
+from ._validation import Array, Lengths, read_only
 from .features import Framing
 
 
@@ -47,6 +45,8 @@ class KernelEvidence:
     _native: _core.LeastSquaresRatio = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for name in ("centers", "theta", "prior"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
         native = _core.LeastSquaresRatio(
             centers=self.centers,
             sigma=self.sigma,
@@ -79,10 +79,3 @@ class KernelEvidence:
     def estimates(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
         """Unclipped estimates of p(x_t = i | y_t), shape (T, S); rows of NaN where a frame is missing."""
         return self._native.estimates(samples, lengths, n_threads)
-
-
-def read_only(array: Array) -> Array:
-    """Contiguous float64 copy that cannot be written to."""
-    copy = np.array(array, dtype=np.float64, order="C")
-    copy.setflags(write=False)
-    return copy

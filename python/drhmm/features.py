@@ -9,7 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._validation import Array, Lengths
+from ._validation import Array, Lengths, read_only
+
+#: Frames per centre among which centres are looked for; more frames than that are sampled first.
+CENTER_CANDIDATES = 50
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,13 @@ class Framing:
     mean: Array
     scale: Array
     window: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "scale"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Framing, (self.mean, self.scale, self.window)
 
     @property
     def n_columns(self) -> int:
@@ -64,12 +74,14 @@ def choose_centers(frames: Array, n_basis: int, random_state: np.random.RandomSt
 
     if n_basis >= len(frames):
         return frames.copy()
+    if len(frames) > CENTER_CANDIDATES * n_basis:
+        frames = frames[np.sort(random_state.choice(len(frames), CENTER_CANDIDATES * n_basis, replace=False))]
     _, chosen = kmeans_plusplus(frames, n_basis, random_state=random_state, n_local_trials=1)
     return np.ascontiguousarray(frames[np.sort(chosen)])
 
 
 def median_distance(centers: Array) -> float:
-    """Median distance between different centres: the scale on which sigma is searched."""
+    """Median distance between different frames: the scale on which sigma is searched."""
     shifted = centers - centers.mean(axis=0)
     norms = (shifted**2).sum(axis=1)
     squared = norms[:, None] + norms[None, :] - 2 * shifted @ shifted.T

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ import numpy.typing as npt
 
 from . import recursion
 from ._sequences import Sequences, as_sequences
-from ._validation import Array, check_choice, thread_count
+from ._validation import Array, check_choice, read_only, thread_count
 from .evidence import Evidence, KernelEvidence
+from .exceptions import ImpossibleDataError
 from .novelty import Novelty
 
 METHODS = ("smooth", "filter", "frame")
@@ -48,8 +51,14 @@ class Model:
     novelty: Novelty | None = None
 
     def __post_init__(self) -> None:
-        for array in (self.classes, self.transmat, self.startprob, self.prior):
-            array.setflags(write=False)
+        for name in ("transmat", "startprob", "prior"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+        classes = self.classes.copy()
+        classes.setflags(write=False)
+        object.__setattr__(self, "classes", classes)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Model, tuple(getattr(self, item.name) for item in fields(self))
 
     def __repr__(self) -> str:
         source = "" if isinstance(self.evidence, KernelEvidence) else f", {self.evidence}"
@@ -124,11 +133,12 @@ class Model:
                 evidence / self.evidence.evidence_scale, self.transmat, self.prior, lengths=alone, n_threads=threads
             )
         evidence, chain = self._evidence_and_chain(sequences, threads)
-        if method == "filter":
-            return recursion.filter(evidence, **chain)
-        if lag is not None:
-            return recursion.fixed_lag(evidence, lag=lag, **chain)
-        return recursion.smooth(evidence, **chain)
+        with _rows_of(sequences):
+            if method == "filter":
+                return recursion.filter(evidence, **chain)
+            if lag is not None:
+                return recursion.fixed_lag(evidence, lag=lag, **chain)
+            return recursion.smooth(evidence, **chain)
 
     def predict_proba(
         self,
@@ -219,7 +229,8 @@ class Model:
             evidence, chain = self._evidence_and_chain(sequences, threads)
             if novelty_label is None and evidence.shape[1] > self.n_states:
                 evidence, chain = evidence[:, :-1], {**chain, "transmat": self.transmat, "startprob": self.startprob}
-            states = recursion.viterbi(evidence, **chain)
+            with _rows_of(sequences):
+                states = recursion.viterbi(evidence, **chain)
         else:
             posteriors = self._all_posteriors(sequences, method, None, threads)
             states = posteriors[:, : None if novelty_label is not None else self.n_states].argmax(axis=1)
@@ -259,6 +270,15 @@ class Model:
         sequences, threads = self._checked(X, lengths, sequence_id, method, ("filter", "smooth"), lag, n_threads)
         posteriors = self._all_posteriors(sequences, method, lag, threads)
         return sequences.restore(posteriors[:, -1].astype(sequences.dtype, copy=False))
+
+
+@contextmanager
+def _rows_of(sequences: Sequences) -> Iterator[None]:
+    """Impossible data are reported at the caller's row, also where rows of sequences were interleaved."""
+    try:
+        yield
+    except ImpossibleDataError as error:
+        raise ImpossibleDataError(error.sequence, error.frame, sequences.row(error.row)) from None
 
 
 def _with_label(classes: npt.NDArray[Any], label: Any) -> npt.NDArray[Any]:

@@ -10,8 +10,8 @@ import numpy as np
 from . import _core
 from ._labels import Codes
 from ._sequences import Sequences
-from ._validation import Array
-from .evidence import KernelEvidence, read_only
+from ._validation import Array, read_only
+from .evidence import KernelEvidence
 from .model import Model
 from .ratios.least_squares import LeastSquares
 from .selection import Selection

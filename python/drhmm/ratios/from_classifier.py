@@ -38,7 +38,10 @@ class FromClassifier(BaseEstimator):  # type: ignore[misc]
         self.floor = floor
 
     def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> FromClassifier:
-        """Fit a clone of the classifier; soft targets become weighted copies of each frame."""
+        """Fit a clone of the classifier.
+
+        Soft targets become weighted copies of each frame, or its likeliest class if fit has no `sample_weight`.
+        """
         check_choice(self.prior, "prior", ("training", "uniform"))
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
         if not callable(getattr(self.classifier, "predict_proba", None)):

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from .. import _core
-from .._validation import Array, as_matrix, check_integer, check_number, thread_count
-from ..evidence import KernelEvidence, read_only
+from .._validation import Array, as_matrix, check_integer, check_number, read_only, thread_count
+from ..evidence import KernelEvidence
 from ..features import Framing, choose_centers, median_distance, random_state_of
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Judge, Selection, contiguous_folds, select
 
@@ -23,10 +23,10 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
     n_basis : int
         Number of kernel centres, drawn from the training frames (all of them when there are fewer).
     sigma : float or {"cv", "default"}
-        Kernel width: a number, cross-validated, or 0.7 times the median distance between centres.
+        Kernel width: a number, cross-validated, or the median distance between centres.
     rho : float or {"cv", "default"}
         Regularisation over the number of training frames (``rho * N`` is added to the diagonal of the Gram matrix):
-        a number, cross-validated, or 0.01.
+        a number, cross-validated, or 0.003.
     floor : float
         Smallest posterior estimate, for balanced states: q_i is at least ``floor * S * prior_i``. 0 is the rule of
         the paper, by which one noisy frame can exclude a state.
@@ -51,7 +51,8 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     With features phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2)), Theta = (Phi^T Phi + rho N I)^-1 Phi^T M, and
-    w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), floor).
+    w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), floor S n_i / N): where nothing fits, all
+    ratios are 1.
     """
 
     def __init__(
@@ -114,6 +115,9 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         """
         frames, targets = as_matrix(frames, "frames"), as_matrix(targets, "targets")
         weights = np.ones(len(frames)) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
+        mass = weights @ targets
+        if not (mass > 0).all():
+            raise ValueError(f"state {int(np.argmin(mass))} has no frame of positive weight in targets")
         updates = self.soft_updates(frames, targets, weights, folds, judge=judge)
         updates.solve(targets)
         return self.adopt(updates)
@@ -154,7 +158,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[float, float, Selection | None]:
         """Sigma and rho from numbers, defaults or cross-validation."""
         sigma, rho = self.sigma, self.rho
-        median = median_distance(centers) if isinstance(sigma, str) else 1.0
+        median = median_distance(centers if len(centers) > 1 else frames[:1000]) if isinstance(sigma, str) else 1.0
         if sigma == "default":
             sigma = DEFAULT_SIGMA * median
         if rho == "default":
@@ -168,6 +172,12 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
             )
         if folds is None:
             folds = contiguous_folds([len(frames)])
+        for fold in np.unique(folds):
+            if not weights[folds != fold].sum() > 0:
+                raise ValueError(
+                    f"sample_weight is zero in every frame outside fold {fold}: sigma and rho cannot be cross-validated; "
+                    "use sigma='default' and rho='default', or numbers"
+                )
         selection = select(
             frames,
             targets,

@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import _core
-from .._validation import Array, as_matrix, check_integer, check_number
-from ..evidence import read_only
+from .._validation import Array, as_matrix, check_integer, check_number, read_only
 from ..features import choose_centers, median_distance, random_state_of
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, SIGMA_GRID, pull
 
@@ -28,9 +27,9 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
     n_basis : int
         Number of kernel centres, drawn from the frames of state 1.
     sigma : float or {"cv", "default"}
-        Kernel width: a number, by leave-one-out, or 0.7 times the median distance between centres.
+        Kernel width: a number, by leave-one-out (without sample weights), or the median distance between centres.
     rho : float or {"cv", "default"}
-        Regularisation: a number, by leave-one-out, or 0.01.
+        Regularisation: a number, by leave-one-out, or 0.003.
     floor : float
         Smallest estimate of a density's share, so that one frame cannot exclude a state.
     random_state : int, RandomState or None
@@ -89,7 +88,7 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
 
     def _settings(self, numerator: Array, denominator: Array, centers: Array) -> tuple[float, float]:
         """Sigma and rho from numbers, defaults or leave-one-out."""
-        median = median_distance(centers) if isinstance(self.sigma, str) else 1.0
+        median = median_distance(centers if len(centers) > 1 else numerator) if isinstance(self.sigma, str) else 1.0
         sigmas = _grid(self.sigma, median * np.array(SIGMA_GRID), median * DEFAULT_SIGMA)
         rhos = _grid(self.rho, np.array(RHO_GRID), DEFAULT_RHO)
         if len(sigmas) == len(rhos) == 1:
