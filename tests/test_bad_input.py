@@ -33,6 +33,13 @@ FIT = {
     "masked": ((np.ma.masked_less(X, 0), Y), {}, "X is a masked array with masked values"),
     "ragged list": (([X[:30], X[30:, :1]], [Y[:30], Y[30:]]), {}, r"X\[1\] has 1 columns, X\[0\] has 2"),
     "an empty sequence in a list": (([X, X[:0]], [Y, Y[:0]]), {}, r"X\[1\] is empty"),
+    "dates": (
+        (np.arange(120).reshape(60, 2).astype("datetime64[s]"), Y),
+        {},
+        "X must hold numbers, got dtype datetime64",
+    ),
+    "values that overflow": ((changed(3, 0, 1e200), Y), {}, r"X has 1e\+200 at row 3, column 0"),
+    "values that underflow": ((1e-200 * X, Y), {}, "X spreads too little in column 0"),
     "infinite": ((changed(7, 1, np.inf), Y), {}, r"infinite value \(inf\) at row 7, column 1"),
     "minus infinite": ((changed(59, 0, -np.inf), Y), {}, r"infinite value \(-inf\) at row 59, column 0"),
     "all NaN in a column": ((np.where([True, False], X, np.nan), Y), {}, "no value in column 1"),
@@ -77,6 +84,26 @@ def test_a_window_longer_than_every_sequence():
         DensityRatioHMM(window=40).fit(X, Y, lengths=[30, 30])
 
 
+def test_an_absurd_window():
+    with pytest.raises(ValueError, match="no complete frame: window=9223372036854775808"):
+        DensityRatioHMM(window=2**63).fit(X, Y)
+
+
+def test_labels_before_the_first_window_only():
+    y = np.full(60, -1)
+    y[:3] = [0, 1, 2]
+    with pytest.raises(ValueError, match=r"class .*0.* has no complete frame"):
+        DensityRatioHMM(window=4).fit(X, y)
+
+
+def test_rows_in_messages_are_those_of_the_caller():
+    ids, y = np.arange(60) % 2, Y.copy()
+    fitted = DensityRatioHMM(n_basis=20, random_state=0).fit(X, Y, sequence_id=ids)
+    y[3] = 77
+    with pytest.raises(ValueError, match="label 77 at row 3"):
+        fitted.score(X, y, sequence_id=ids)
+
+
 def test_a_class_without_a_complete_frame():
     y = Y.copy()
     y[y == 2] = 1
@@ -100,13 +127,13 @@ SETTINGS = {
     "ratio": [("magic", "ratio must be one of")],
     "n_basis": [(0, "n_basis must be at least 1"), (10.0, "n_basis must be an integer")],
     "sigma": [
-        (-1.0, r"sigma must be in \(0, inf\), got -1.0"),
+        (-1.0, r"sigma must be in \[1e-100, 1e\+100\], got -1.0"),
         (0, "sigma"),
         ("wide", "sigma"),
         (np.nan, "finite"),
     ],
     "rho": [
-        (-0.1, r"rho must be in \(0, inf\), got -0.1"),
+        (-0.1, r"rho must be in \[1e-100, 1e\+100\], got -0.1"),
         (np.inf, "rho must be a finite number"),
         ("x", "rho"),
     ],
@@ -179,3 +206,5 @@ class TestPredict:
         model = Model(np.array([0, 1]), np.eye(2), np.full(2, 0.5), np.full(2, 0.5), evidence)
         with pytest.raises(ImpossibleDataError, match=r"frame 1 of sequence 0 \(row 1\)"):
             model.predict(np.array([[0.0], [5.0]]))
+        with pytest.raises(ImpossibleDataError, match=r"frame 1 of sequence 0 \(row 2\)"):
+            model.predict(np.array([[0.0], [5.0], [5.0]]), sequence_id=[0, 1, 0])

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from drhmm import DensityRatioHMM, _core, recursion
@@ -50,9 +51,11 @@ class TestWithoutLabels:
         assert fitted.n_iter_ == len(fitted.history_) > 1
         assert fitted.history_[-1] > 0
 
-    def test_it_stops_after_max_iter(self):
+    def test_it_stops_after_max_iter_and_says_so(self):
         X, _ = moons(400, random_state=0)
-        fitted = DensityRatioHMM(2, n_basis=50, max_iter=2, tol=0, random_state=0).fit(X)
+        estimator = DensityRatioHMM(2, n_basis=50, max_iter=2, tol=0, random_state=0)
+        with pytest.warns(ConvergenceWarning, match="EM did not converge in max_iter=2 iterations"):
+            fitted = estimator.fit(X)
         assert fitted.n_iter_ == 2
         assert not fitted.converged_
 
@@ -87,9 +90,10 @@ class TestWithoutLabels:
         printed = capsys.readouterr()
         assert "EM [" in printed.err
         assert "gain" in printed.err
+        assert printed.err.endswith("\n")
         assert printed.out == ""
 
-    @pytest.mark.filterwarnings("ignore:EM. state")  # the printed rule starves states
+    @pytest.mark.filterwarnings("ignore:EM")  # the printed rule starves states
     def test_the_rule_of_the_paper_can_be_asked_for(self):
         X, _ = rings(300, random_state=0)
         soft, printed = (
@@ -236,6 +240,45 @@ def test_forbidden_transitions_stay_forbidden_through_em():
     prior[2, 0] = -np.inf
     fitted = DensityRatioHMM(3, n_basis=50, transition_prior=prior, random_state=0).fit(X)
     assert fitted.transmat_[2, 0] == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_states_are_ordered_to_suit_a_left_right_chain(seed):
+    states = np.repeat([0, 1, 2], 100)
+    X = np.random.default_rng(seed).normal(size=(300, 2)) + 3 * np.stack([states, states % 2], axis=1)
+    prior = np.triu(np.ones((3, 3)))
+    prior[np.tril_indices(3, -1)] = prior[0, 2] = -np.inf
+    fitted = DensityRatioHMM(3, n_basis=60, transition_prior=prior, random_state=seed).fit(X)
+    assert np.mean(fitted.predict(X) == states) > 0.97
+
+
+def test_the_unit_of_weights_does_not_matter():
+    X, _ = blobs(300, random_state=0)
+    plain, tiny = (
+        DensityRatioHMM(3, n_basis=40, random_state=0).fit(X, sample_weight=np.full(300, weight))
+        for weight in (1.0, 1e-3)
+    )
+    assert_allclose(tiny.predict_proba(X), plain.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:EM")
+@pytest.mark.parametrize("density", ["gmm", "kde"])
+def test_more_states_than_a_density_has_frames_for(density):
+    X, _ = moons(120, random_state=0)
+    fitted = DensityRatioHMM(6, ratio=FromDensities(density), max_iter=5, random_state=0).fit(X)
+    assert_allclose(fitted.predict_proba(X).sum(axis=1), 1)
+
+
+def test_the_gain_survives_any_constant_per_row():
+    X = np.random.default_rng(0).normal(size=(20, 1))
+    training = training_frames(X, np.full(20, -1), 2)
+    evidence = np.random.default_rng(1).normal(size=(20, 2))
+    rules, start = chain_rules(1.0, None, None, 2), np.full((20, 2), 0.5)
+    gains = [
+        run_em(lambda _, e=evidence + shift: e, training, rules, start, max_iter=1, tol=0.0, n_threads=1).gain
+        for shift in (0.0, 1000.0, -1000.0)
+    ]
+    assert_allclose(np.array(gains) - [0.0, 1000.0, -1000.0], gains[0])
 
 
 def test_the_e_step_of_many_sequences_is_one_call():

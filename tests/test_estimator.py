@@ -7,10 +7,13 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, cross_val_score
 
 from drhmm import DensityRatioHMM, recursion
 from drhmm.datasets import sines, sines_training
+from drhmm.ratios import LeastSquares
 from problems import blobs
 
 FAST = {"n_basis": 60, "random_state": 0}
@@ -105,6 +108,17 @@ class TestLabels:
         assert_array_equal(fitted.classes_, ["a", "b", "c"])
         assert_array_equal(fitted.classes_[fitted.predict_proba(X).argmax(axis=1)], fitted.predict(X))
 
+    def test_unknown_labels_in_a_list_of_strings_are_not_made_into_text(self, data):
+        X, y = data
+        for unknown in (None, float("nan")):
+            labels = [*np.array(["a", "b", "c"])[y].tolist()[:-1], unknown]
+            assert_array_equal(DensityRatioHMM(**FAST).fit(X, labels).classes_, ["a", "b", "c"])
+
+    def test_score_leaves_out_unknown_labels(self, data, fitted):
+        X, y = data
+        some = np.where(np.arange(300) < 100, y, -1)
+        assert fitted.score(X, some) == np.mean(fitted.predict(X)[:100] == y[:100])
+
     def test_booleans_are_classes(self, data):
         X, y = data
         assert DensityRatioHMM(**FAST).fit(X, y == 1).predict(X).dtype == bool
@@ -121,6 +135,7 @@ class TestInference:
         assert_array_equal(fitted.predict_proba(X, method="smooth"), recursion.smooth(*chain))
         assert_array_equal(fitted.predict_proba(X, method="filter"), recursion.filter(*chain))
         assert_array_equal(fitted.predict_proba(X, lag=3), recursion.fixed_lag(*chain, 3))
+        assert_array_equal(fitted.predict(X, lag=3), recursion.fixed_lag(*chain, 3).argmax(axis=1))
         assert_array_equal(fitted.predict(X, method="viterbi"), recursion.viterbi(*chain))
 
     def test_a_frame_alone_knows_nothing_of_its_neighbours(self, data, fitted):
@@ -189,6 +204,23 @@ class TestEstimator:
         assert_array_equal(X, data[0])
         assert_array_equal(y, data[1])
 
+    def test_the_seed_reaches_a_ratio_source(self, data):
+        X, y = data
+        source = LeastSquares(n_basis=40, sigma=1.0, rho=0.01)
+        first, second = (DensityRatioHMM(ratio=source, random_state=3).fit(X, y) for _ in range(2))
+        assert_array_equal(first.centers_, second.centers_)
+
+    def test_cross_validation_by_sequence(self, data):
+        X, y = data
+        groups = np.arange(300) // 30
+        with config_context(enable_metadata_routing=True):
+            estimator = DensityRatioHMM(n_basis=40, sigma="default", rho="default", random_state=0)
+            estimator.set_fit_request(sequence_id=True).set_score_request(sequence_id=True)
+            scores = cross_val_score(
+                estimator, X, y, cv=GroupKFold(3), params={"groups": groups, "sequence_id": groups}
+            )
+        assert scores.min() > 0.7
+
     def test_clone_and_pickle(self, data, fitted):
         assert clone(fitted).get_params() == fitted.get_params()
         copy = pickle.loads(pickle.dumps(fitted))
@@ -214,6 +246,10 @@ class TestModel:
             fitted.model_.transmat[0, 0] = 1.0
         with pytest.raises(ValueError, match="read-only"):
             fitted.model_.evidence.theta[0, 0] = 1.0
+        with pytest.raises(ValueError, match="read-only"):
+            fitted.model_.evidence.framing.mean[0] = 1.0
+        with pytest.raises(ValueError, match="read-only"):
+            pickle.loads(pickle.dumps(fitted.model_)).transmat[0, 0] = 1.0
 
     def test_says_in_one_line_what_it_is(self, fitted):
         assert repr(fitted.model_) == "Model(classes=[0, 1, 2], n_features=2, window=1)"

@@ -54,7 +54,14 @@ def test_native_features_equal_the_reference(n, n_centers, n_columns, offset):
 
 
 def test_a_frame_whose_square_overflows_is_far_from_everything():
-    assert _core.squared_exponential(np.array([[1e200]]), np.zeros((1, 1)), 1.0)[0, 0] < 1e-300
+    assert _core.squared_exponential(np.array([[1e200]]), np.zeros((1, 1)), 1.0)[0, 0] == 0
+
+
+def test_a_far_frame_has_features_of_exactly_zero():
+    frames = np.linspace(30.0, 45.0, 40)[:, None]
+    features = _core.squared_exponential(frames, np.zeros((3, 1)), 1.0)
+    assert_array_equal(features[frames[:, 0] > 38], 0.0)
+    assert (features[frames[:, 0] < 37] > 0).all()
 
 
 def test_standardised_frames_have_mean_zero_and_unit_spread():

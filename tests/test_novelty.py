@@ -114,6 +114,16 @@ def test_one_known_state_without_labels():
     assert np.mean((fitted.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.97
 
 
+def test_one_known_class_and_minus_one_for_the_rest():
+    fitted = DensityRatioHMM(novelty=True, **FAST).fit(X, np.where(np.arange(400) < 300, 1, -1))
+    assert_array_equal(fitted.classes_, [1])
+
+
+def test_the_label_of_a_known_class_is_refused(fitted):
+    with pytest.raises(ValueError, match="novelty_label=1 is the label of a known class"):
+        fitted.predict(X, novelty_label=1)
+
+
 def test_a_missing_frame_has_no_score_and_keeps_its_probability(fitted):
     samples = MIXED.copy()
     samples[200] = np.nan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -80,6 +80,7 @@ class TestParity:
         )
 
 
+@settings(deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_frames=st.integers(1, 60),

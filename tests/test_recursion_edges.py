@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import ImpossibleDataError, recursion
+from drhmm.reference import recursion as reference
 from problems import evidence_problem, transition_matrix
 
 LEFT_RIGHT = np.array([[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.0, 0.0, 1.0]])
@@ -83,12 +84,57 @@ def test_unlikely_is_not_impossible():
     assert_allclose(recursion.filter(log_ratios, LEFT_RIGHT, FIRST).sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("largest", [1e12, 1e100, 1.7e308])
-def test_absurd_but_finite_evidence_still_gives_probabilities(largest):
-    log_ratios = np.array([[largest, -largest, 0.0], [-largest, 0.0, largest], [0.0, largest, -largest]] * 50)
-    for transmat in (LEFT_RIGHT, np.full((3, 3), 1 / 3)):
-        posteriors = recursion.smooth(log_ratios, transmat, np.full(3, 1 / 3))
-        assert_allclose(posteriors.sum(axis=1), 1, atol=1e-12)
+class TestAbsurdEvidence:
+    @pytest.mark.parametrize("largest", [1e5, 1e8, 6e10])
+    def test_chains_with_zeros_keep_up(self, largest):
+        random = np.random.default_rng(0)
+        for _ in range(20):
+            log_ratios = random.integers(-2, 3, size=(6, 3)) * (largest / 4)
+            problem = (log_ratios, LEFT_RIGHT, np.full(3, 1 / 3))
+            tolerance = 1e-15 * largest  # the digits that the reference loses by adding logarithms
+            assert_allclose(recursion.smooth(*problem), reference.smooth(*problem), atol=tolerance)
+            assert_allclose(recursion.filter(*problem), reference.filter(*problem), atol=tolerance)
+
+    @pytest.mark.parametrize("largest", [1e12, 1.1e20, 1e100, 1.7e308])
+    def test_beyond_the_limit_it_is_refused_and_not_guessed(self, largest):
+        with pytest.raises(ValueError, match=r"row 0, column 1 is finite, but more than 6\.9e"):
+            recursion.filter([[12345.678, -largest], [-np.inf, 0.0]], np.eye(2), [0.5, 0.5])
+
+    @pytest.mark.parametrize("largest", [1e12, 1.1e20, 1e100, 1.7e308])
+    def test_where_every_transition_is_possible_there_is_no_limit(self, largest):
+        log_ratios = np.array([[largest, -largest, 0.0], [-largest, 0.0, largest], [0.0, largest, -largest]])
+        posteriors = recursion.smooth(log_ratios, np.full((3, 3), 1 / 3), np.full(3, 1 / 3))
+        assert_allclose(posteriors, [[1, 0, 0], [0, 0, 1], [0, 1, 0]], atol=1e-12)
+
+
+class TestUnreachableStates:
+    def test_their_evidence_does_not_drown_that_of_others_in_smoothing(self, engine):
+        log_ratios = np.array([[0.0, 0.0, 0.0], [-1e9, -1e9 + 5, 0.0]])
+        posteriors = engine.smooth(log_ratios, np.eye(3), np.array([0.5, 0.5, 0.0]))
+        assert_allclose(posteriors[0], [1 / (1 + np.exp(5)), 1 / (1 + np.exp(-5)), 0])
+
+    @pytest.mark.parametrize("name", ["filter", "smooth", "viterbi", "expected_transitions"])
+    def test_certainty_of_one_is_impossible_data(self, engine, name):
+        log_ratios = np.zeros((4, 3))
+        log_ratios[1, 2] = np.inf
+        with pytest.raises(ValueError, match=r"impossible data.*frame 1"):
+            getattr(engine, name)(log_ratios, LEFT_RIGHT, FIRST)
+
+    def test_certainty_of_one_is_impossible_data_with_a_lag(self):
+        log_ratios = np.zeros((4, 3))
+        log_ratios[1, 2] = np.inf
+        with pytest.raises(ImpossibleDataError):
+            recursion.fixed_lag(log_ratios, LEFT_RIGHT, FIRST, 2)
+
+
+@pytest.mark.parametrize("name", ["viterbi", "expected_transitions"])
+def test_infinite_evidence_agrees_with_the_reference(name):
+    random = np.random.default_rng(0)
+    log_ratios = random.normal(size=(30, 3))
+    log_ratios[5, 1] = np.inf
+    log_ratios[9, 0] = log_ratios[12, 2] = -np.inf
+    problem = (log_ratios, transition_matrix(random, 3, "dense"), np.full(3, 1 / 3))
+    assert_allclose(getattr(recursion, name)(*problem), getattr(reference, name)(*problem), atol=1e-10)
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +224,15 @@ class TestBadInput:
         with pytest.raises(ValueError, match="n_threads must be at least 1, got 0"):
             recursion.smooth(*problem, n_threads=0)
 
+    def test_absurdly_many_threads(self, problem):
+        with pytest.raises(ValueError, match="n_threads must be at most 4096"):
+            recursion.smooth(*problem, n_threads=2**40)
+
+    def test_lengths_whose_sum_wraps_around(self, problem):
+        with pytest.raises(ValueError, match="lengths sum to 18446744073709551626"):
+            recursion.smooth(*problem, lengths=np.array([2**63, 2**63, 10], dtype=np.uint64))
+
     def test_threads_from_the_environment(self, problem, monkeypatch):
         monkeypatch.setenv("DRHMM_NUM_THREADS", "many")
-        with pytest.raises(ValueError, match="DRHMM_NUM_THREADS must be a positive integer, got 'many'"):
+        with pytest.raises(ValueError, match="DRHMM_NUM_THREADS must be a positive integer up to 4096, got 'many'"):
             recursion.smooth(*problem)

@@ -66,6 +66,23 @@ class TestWeights:
         with pytest.raises(ValueError, match=message):
             DensityRatioHMM(**FIXED).fit(X, Y, sample_weight=weights)
 
+    def test_weights_that_leave_one_fold_only(self):
+        weights = (np.arange(300) < 60).astype(float)
+        with pytest.raises(ValueError, match="sample_weight is zero in every frame outside fold 0"):
+            DensityRatioHMM(n_basis=30).fit(X, Y, sample_weight=weights)
+
+    def test_the_unit_of_weights_does_not_matter_to_cross_validation(self):
+        one, many = (
+            DensityRatioHMM(n_basis=60, random_state=0).fit(X, Y, sample_weight=np.full(300, weight))
+            for weight in (1.0, 1e6)
+        )
+        assert (one.sigma_, one.rho_) == (many.sigma_, many.rho_)
+
+    @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+    def test_bad_class_weights(self, weight):
+        with pytest.raises(ValueError, match=r"class_weight is .* for the class .*0.*: weights are positive"):
+            DensityRatioHMM(class_weight={0: weight, 1: 1.0, 2: 1.0}, **FIXED).fit(X, Y)
+
     def test_a_class_of_weight_zero(self):
         with pytest.raises(ValueError, match=r"class .*2.* has weight 0"):
             DensityRatioHMM(**FIXED).fit(X, Y, sample_weight=(Y != 2).astype(float))
@@ -76,7 +93,7 @@ class TestWeights:
 
 
 class TestChain:
-    A = np.array([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]])
+    A = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.05, 0.25, 0.7]])
 
     def test_given_probabilities_are_used(self):
         fitted = DensityRatioHMM(transmat=self.A, startprob=[0.2, 0.3, 0.5], **FIXED).fit(X, Y)
@@ -106,6 +123,9 @@ class TestChain:
         [
             ({"transmat": np.eye(2)}, r"transmat must have shape \(3, 3\), got \(2, 2\)"),
             ({"transmat": np.full((3, 3), 0.5)}, "transmat: the sum of row 0 is 1.5, not 1"),
+            ({"transmat": np.eye(3)}, r"transmat forbids the transition from state \d to state \d, but y contains it"),
+            ({"startprob": ["a", "b", "c"]}, "startprob must hold numbers"),
+            ({"transition_prior": 1e308}, "transition_prior must be in"),
             ({"startprob": [0.5, 0.5]}, r"startprob must have shape \(3,\)"),
             ({"startprob": [0.5, 0.6, -0.1]}, "startprob has -0.1 at column 2"),
             ({"transition_prior": np.ones((2, 2))}, r"transition_prior must be a number or have shape \(3, 3\)"),
@@ -186,6 +206,18 @@ class TestPartialFit:
         with pytest.raises(ValueError, match="never seen in training"):
             estimator.partial_fit(X[:10], np.full(10, 7))
         assert_array_equal(estimator.predict_proba(X), before)
+
+    def test_a_block_with_unknown_labels(self):
+        with pytest.raises(ValueError, match="every label must be known"):
+            DensityRatioHMM(**FIXED).partial_fit(X, np.where(np.arange(300) < 5, -1, Y))
+
+    def test_a_block_with_other_columns(self):
+        with pytest.raises(ValueError, match="X has 1 features, but the model was learned from 2"):
+            self.fitted().partial_fit(X[:, :1], Y)
+
+    def test_balanced_weights(self):
+        with pytest.raises(ValueError, match="class_weight='balanced' needs all data at once"):
+            DensityRatioHMM(class_weight="balanced", **FIXED).partial_fit(X, Y)
 
     def test_a_first_block_without_every_class(self):
         with pytest.raises(ValueError, match=r"the first block has the classes \[0, 1\]"):

@@ -104,7 +104,8 @@ Array estimates(const LeastSquaresRatio& self, const Array& samples, const Lengt
 
 Array log_ratios(const LeastSquaresRatio& self, const Array& samples, const Lengths& lengths, int n_threads,
                  bool with_novelty) {
-  return run(self, &LeastSquaresRatio::log_ratios, samples, lengths, n_threads, self.n_states() + (with_novelty ? 1 : 0));
+  return run(self, &LeastSquaresRatio::log_ratios, samples, lengths, n_threads,
+             self.n_states() + (with_novelty ? 1 : 0));
 }
 
 GramStatistics restore(const py::tuple& state) {
@@ -171,8 +172,8 @@ void bind_ratio(py::module_& module) {
       .def(py::init(&make_ratio), py::kw_only(), py::arg("centers").noconvert(), py::arg("sigma"),
            py::arg("theta").noconvert(), py::arg("prior").noconvert(), py::arg("floor"), py::arg("evidence_scale"),
            py::arg("mean").noconvert(), py::arg("scale").noconvert(), py::arg("window"))
-      .def("estimates", &estimates, py::arg("samples").noconvert(), py::arg("lengths"),
-           py::arg("n_threads") = 1, "theta_i^T phi(y), unclipped, (n, S); rows of NaN where a frame is missing.")
+      .def("estimates", &estimates, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("n_threads") = 1,
+           "theta_i^T phi(y), unclipped, (n, S); rows of NaN where a frame is missing.")
       .def("log_ratios", &log_ratios, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("n_threads") = 1,
            py::arg("with_novelty") = false,
            "log w_i(y), (n, S), and with novelty log w_* as column S; rows of NaN where a frame is missing.");

@@ -129,7 +129,7 @@ void bind_recursion(py::module_& module) {
   module.def("fixed_lag", &bind_fixed_lag, py::arg("log_ratios").noconvert(), py::arg("transmat").noconvert(),
              py::arg("startprob").noconvert(), py::arg("lengths"), py::arg("lag"), py::arg("n_threads") = 1,
              "p(x_t = i | y_1..y_min(t+lag, T)).");
-  module.attr("OUTCOMES") = py::make_tuple("ok", "impossible", "partial_nan", "out_of_range");
+  module.attr("OUTCOMES") = py::make_tuple("ok", "impossible", "partial_nan", "out_of_range", "too_far");
 }
 
 }  // namespace drhmm::bindings

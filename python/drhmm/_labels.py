@@ -19,14 +19,14 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
     if sequences.is_list:
         if not isinstance(y, list | tuple) or len(y) != len(sequences.lengths):
             raise ValueError(f"y must be a list of {len(sequences.lengths)} label arrays, one per sequence in X")
-        parts = [np.asarray(part) for part in y]
+        parts = [_label_array(part) for part in y]
         if len({part.dtype.kind in "US" for part in parts}) > 1:
             raise ValueError(f"y mixes labels of different kinds: {', '.join(str(part.dtype) for part in parts[:5])}")
         for k, (part, length) in enumerate(zip(parts, sequences.lengths, strict=True)):
             if part.shape != (length,):
                 raise ValueError(f"y[{k}] must have shape {(length,)} as X[{k}] has rows, got {part.shape}")
         return np.concatenate(parts)
-    labels = np.asarray(y)
+    labels = _label_array(y)
     n_rows = len(sequences.samples)
     if labels.shape == (n_rows, 1):
         labels = labels[:, 0]
@@ -35,8 +35,19 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
     return sequences.arrange(labels)
 
 
+def _label_array(y: Any) -> npt.NDArray[Any]:
+    """Labels as an array; a list in which None, NaN or numbers stand beside text is not made into text."""
+    if isinstance(y, list | tuple):
+        kinds = {isinstance(label, str | bytes) for label in y}
+        if len(kinds) > 1 or any(label is None for label in y):
+            objects = np.empty(len(y), dtype=object)
+            objects[:] = y
+            return objects
+    return np.asarray(y)
+
+
 def _is_known(labels: npt.NDArray[Any], allow_one: bool) -> npt.NDArray[np.bool_]:
-    """False for -1 among integers, NaN among floats, and None or NaN among objects.
+    """False for -1 among integers, NaN among floats, NaT among times, and None or NaN among objects.
 
     Integers that are -1 and 1 and nothing else are two classes, unless one class is enough.
     """
@@ -45,6 +56,8 @@ def _is_known(labels: npt.NDArray[Any], allow_one: bool) -> npt.NDArray[np.bool_
         return np.array(labels != UNKNOWN, dtype=np.bool_) | np.bool_(two_classes)
     if labels.dtype.kind == "f":
         return ~np.array(np.isnan(labels), dtype=np.bool_)
+    if labels.dtype.kind in "mM":
+        return ~np.array(np.isnat(labels), dtype=np.bool_)
     if labels.dtype.kind == "O":
         return np.array([not _stands_for_nothing(label) for label in labels])
     return np.full(len(labels), True)
@@ -85,18 +98,17 @@ def learn_classes(
     return classes, all_codes
 
 
-def encode(labels: npt.NDArray[Any], classes: npt.NDArray[Any], sequences: Sequences) -> Codes:
-    """Codes of labels whose classes are known."""
-    known = np.zeros(len(labels), dtype=bool)
-    # Text and numbers are never equal; some versions of numpy warn where they are compared.
-    if (labels.dtype.kind in "US") == (classes.dtype.kind in "US") or "O" in (labels.dtype.kind, classes.dtype.kind):
-        try:
-            position = np.searchsorted(classes, labels)
-            known = np.asarray(classes[np.minimum(position, len(classes) - 1)] == labels)
-        except TypeError:
-            pass
-    if not known.all():
-        place = int(np.flatnonzero(~known)[0])
-        row = sequences.row(place)
-        raise ValueError(f"y has the label {labels[place]!r} at row {row}, which was never seen in training")
-    return position.astype(np.int64)
+def encode(
+    labels: npt.NDArray[Any], classes: npt.NDArray[Any], sequences: Sequences, *, allow_unknown: bool = False
+) -> Codes:
+    """Codes of labels by the classes of training; -1 where a label is unknown, if that is allowed."""
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    codes = np.array([code_of.get(label, UNKNOWN) for label in labels.tolist()], dtype=np.int64)
+    wrong = codes == UNKNOWN
+    if allow_unknown:
+        wrong &= _is_known(labels, allow_one=True)
+    if wrong.any():
+        place = int(np.flatnonzero(wrong)[0])
+        label, row = labels[place : place + 1].tolist()[0], sequences.row(place)
+        raise ValueError(f"y has the label {label!r} at row {row}, which was never seen in training")
+    return codes

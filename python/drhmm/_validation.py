@@ -16,6 +16,19 @@ Lengths = list[int]
 
 ROW_SUM_TOLERANCE = 1e-8
 
+#: Numbers above this are refused where they would overflow when squared or summed.
+LARGEST = 1e100
+
+MOST_THREADS = 4096
+
+
+def as_floats(values: Any, name: str) -> Array:
+    """Array of float64, whatever its shape."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from None
+
 
 def as_matrix(values: Any, name: str) -> Array:
     """Two-dimensional, C-contiguous, aligned float64; NaN and infinities are left to the caller."""
@@ -39,7 +52,7 @@ def as_matrix(values: Any, name: str) -> Array:
     if array.ndim != 2:
         raise ValueError(
             f"{name} must have two dimensions (frames, columns), got shape {array.shape}. Reshape your data: "
-            "array.reshape(-1, 1) for a single column"
+            "array.reshape(-1, 1) for a single column, or a list of two-dimensional arrays for several sequences"
         )
     return np.require(array, dtype=np.float64, requirements=["C", "A"])
 
@@ -71,15 +84,22 @@ def as_lengths(lengths: Any, n_rows: int) -> Lengths:
     """Positive sequence lengths that sum to the number of rows; None is one sequence."""
     if lengths is None:
         return [n_rows]
-    array = np.asarray(lengths)
+    try:
+        array = np.asarray(lengths)
+    except ValueError:
+        array = np.empty(0)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(f"lengths must be a one-dimensional sequence of integers, got {lengths!r}")
+        shown = repr(lengths)
+        raise ValueError(
+            "lengths must be a one-dimensional sequence of integers, got "
+            + (shown if len(shown) <= 80 else shown[:77] + "...")
+        )
     if (array <= 0).any():
         place = int(np.flatnonzero(array <= 0)[0])
         raise ValueError(f"lengths must be positive: sequence {place} has length {array[place]}")
-    if array.sum() != n_rows:
-        raise ValueError(f"lengths sum to {array.sum()}, but there are {n_rows} rows")
     checked: Lengths = array.tolist()
+    if sum(checked) != n_rows:
+        raise ValueError(f"lengths sum to {sum(checked)}, but there are {n_rows} rows")
     return checked
 
 
@@ -87,17 +107,19 @@ def as_weights(values: Any, sequences: Any) -> Array:
     """One finite, non-negative weight per row, not all zero, in the order of the sequences."""
     lengths, n_rows = sequences.lengths, len(sequences.samples)
     if sequences.is_list:
-        parts = [np.asarray(part, dtype=np.float64) for part in values]
+        if not isinstance(values, list | tuple):
+            raise ValueError(f"sample_weight must be a list of {len(lengths)} arrays, one per sequence in X")
+        parts = [as_floats(part, "sample_weight") for part in values]
         if [part.shape for part in parts] != [(length,) for length in lengths]:
             raise ValueError("sample_weight must be a list of arrays, one weight per row of each sequence in X")
         values = np.concatenate(parts)
-    weights = np.asarray(values, dtype=np.float64)
+    weights = as_floats(values, "sample_weight")
     if weights.shape != (n_rows,):
         raise ValueError(f"sample_weight must have one value per row: shape {(n_rows,)}, got {weights.shape}")
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    wrong = ~((weights <= LARGEST) & (weights >= 0))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        raise ValueError(f"sample_weight has {weights[row]} at row {row}: weights are finite and 0 or more")
+        raise ValueError(f"sample_weight has {weights[row]} at row {row}: weights are from 0 to {LARGEST:g}")
     if not weights.any():
         raise ValueError("sample_weight is zero in every row: there is nothing to learn from")
     arranged: Array = sequences.arrange(weights)
@@ -127,7 +149,7 @@ def as_transmat(values: Any, n_states: int, name: str = "transmat") -> Array:
 
 def as_startprob(values: Any, n_states: int, name: str = "startprob") -> Array:
     """(S,) that sums to one."""
-    startprob = np.asarray(values, dtype=np.float64)
+    startprob = as_floats(values, name)
     if startprob.shape != (n_states,):
         raise ValueError(f"{name} must have shape {(n_states,)}, got {startprob.shape}")
     return _as_probabilities(np.ascontiguousarray(startprob), name)
@@ -154,13 +176,16 @@ def check_number(
     return number
 
 
-def check_integer(value: Any, name: str, *, low: int) -> int:
-    """One integer that is not below its bound."""
+def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
+    """One integer within bounds."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise ValueError(f"{name} must be an integer, got {value!r}")
-    if value < low:
+    number = int(value)
+    if number < low:
         raise ValueError(f"{name} must be at least {low}, got {value!r}")
-    return int(value)
+    if high is not None and number > high:
+        raise ValueError(f"{name} must be at most {high}, got {value!r}")
+    return number
 
 
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
@@ -173,11 +198,14 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
 def thread_count(n_threads: int | None) -> int:
     """Threads to use: the argument, else DRHMM_NUM_THREADS, else the cores this process may run on."""
     if n_threads is not None:
-        return check_integer(n_threads, "n_threads", low=1)
+        return check_integer(n_threads, "n_threads", low=1, high=MOST_THREADS)
     text = os.environ.get("DRHMM_NUM_THREADS")
     if text:
-        if not text.isdecimal() or int(text) < 1:
-            raise ValueError(f"the environment variable DRHMM_NUM_THREADS must be a positive integer, got {text!r}")
+        if not text.isdecimal() or not 1 <= int(text) <= MOST_THREADS:
+            raise ValueError(
+                "the environment variable DRHMM_NUM_THREADS must be a positive integer "
+                f"up to {MOST_THREADS}, got {text!r}"
+            )
         return int(text)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

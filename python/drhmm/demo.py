@@ -23,6 +23,9 @@ def run(output: Path, noise: float, n_train: int, n_frames: int, seed: int) -> N
         raise ImportError(f'the picture needs matplotlib: pip install "drhmm[plot]" ({error})') from None
     if output.is_dir() or not output.parent.is_dir():
         raise OSError(f"--output {output}: not a file in an existing folder")
+    kinds = Figure().canvas.get_supported_filetypes()
+    if output.suffix.lstrip(".").lower() not in kinds:
+        raise ValueError(f"--output {output}: the ending must be one of {', '.join(sorted(kinds))}")
 
     random = np.random.RandomState(seed)
     X, y = sines_training(n_train, window=WINDOW, noise=noise, random_state=random)

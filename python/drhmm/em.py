@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from . import _core, recursion
 from ._labels import UNKNOWN
@@ -27,6 +29,8 @@ START_CENTERS = 100
 START_SIGMA = 0.5
 #: Iterations after which starts are compared.
 TRIAL_ITERATIONS = 3
+#: States up to which every order is tried where transitions tell them apart.
+MOST_ORDERED = 7
 #: A state that holds less than this many frames is as good as empty.
 EMPTY = 1.0
 
@@ -152,7 +156,7 @@ def best_starts(
     n_threads: int,
 ) -> list[Array]:
     """The `n_starts` starts with the largest gain after a few iterations, best first."""
-    candidates = _candidates(training, n_starts, random_state)
+    candidates = [_ordered(start, training, rules) for start in _candidates(training, n_starts, random_state)]
     if len(candidates) == 1:
         return candidates
     gains: dict[int, float] = {}
@@ -183,13 +187,32 @@ def _candidates(training: TrainingFrames, n_starts: int, random_state: np.random
     starts = []
     for k in range(max(n_starts, len(CONTEXTS))):
         averaged = _averages(features, training, CONTEXTS[k % len(CONTEXTS)])
-        clusters = KMeans(
-            training.n_states, n_init=10 if k < len(CONTEXTS) else 1, random_state=random_state
-        ).fit_predict(averaged)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different frames than states
+            repeats = 10 if k < len(CONTEXTS) else 1
+            kmeans = KMeans(training.n_states, n_init=repeats, random_state=random_state)
+            clusters = kmeans.fit_predict(averaged)
         starts.append(_named(np.eye(training.n_states)[clusters], training))
     if training.known.any():
         starts.append(_from_labels(features, training))
     return starts
+
+
+def _ordered(start: Array, training: TrainingFrames, rules: ChainRules) -> Array:
+    """Clusters in the order that suits forbidden or given transitions best; they come in no order of their own.
+
+    Every order is tried, up to `MOST_ORDERED` states. Labels fix the order where there are any.
+    """
+    if not rules.tells_states_apart or training.known.any() or training.n_states > MOST_ORDERED:
+        return start
+    counts, starts = _start_counts(start, training)
+    log_a, log_pi = rules.log_preferences()
+
+    def fit(order: tuple[int, ...]) -> float:
+        return float((counts[np.ix_(order, order)] * log_a).sum() + (starts[list(order)] * log_pi).sum())
+
+    best = max(itertools.permutations(range(training.n_states)), key=fit)
+    return np.ascontiguousarray(start[:, list(best)])
 
 
 def _averages(features: Array, training: TrainingFrames, context: int) -> Array:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
-from ._validation import Array, as_weights, check_choice, check_integer, check_number, read_only, thread_count
+from ._validation import LARGEST, Array, as_weights, check_choice, check_integer, check_number, read_only, thread_count
 from .features import learn_framing, random_state_of
 from .learning import (
     EMSettings,
@@ -182,8 +182,8 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         if self.n_states is not None:
             check_integer(self.n_states, "n_states", low=1 if self.novelty else 2)
-        if self.evidence_scale != "cv":
-            check_number(self.evidence_scale, "evidence_scale", low=0, low_open=True)
+        if not (isinstance(self.evidence_scale, str) and self.evidence_scale == "cv"):
+            check_number(self.evidence_scale, "evidence_scale", low=1 / LARGEST, high=LARGEST)
         check_integer(self.window, "window", low=1)
         check_number(self.novelty_rate, "novelty_rate", low=0, high=1, low_open=True, high_open=True)
         check_number(self.novelty_duration, "novelty_duration", low=1)
@@ -249,6 +249,12 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return weights
         known = codes != UNKNOWN
         per_class = compute_class_weight(self.class_weight, classes=classes, y=classes[codes[known]])
+        wrong = ~((per_class > 0) & (per_class <= LARGEST))
+        if wrong.any():
+            place = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"class_weight is {per_class[place]} for the class {classes[place]!r}: weights are positive"
+            )
         by_class = np.ones(len(codes))
         by_class[known] = per_class[codes[known]]
         return by_class if weights is None else by_class * weights
@@ -266,7 +272,8 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Samples; a NaN makes every frame that contains it a missing one.
         y : array of shape (T,), or list of such arrays, optional
             Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects.
-            (Labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough.) Without y, or with some labels unknown, EM finds the rest.
+            (Labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough.) Without y, or
+            with some labels unknown, EM finds the rest.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
@@ -286,12 +293,17 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sequences = as_sequences(X, lengths, sequence_id)
         classes, codes = self._read_labels(y, sequences)
         rules = self._rules(len(classes))
+        if self.window > max(sequences.lengths):
+            raise ValueError(
+                f"X has no complete frame: window={self.window}, but the longest sequence has "
+                f"{max(sequences.lengths)} samples"
+            )
         framing = learn_framing(sequences.samples, self.window, self.standardize)
         weights = self._weights(sample_weight, sequences, codes, classes)
         training = TrainingFrames(sequences, framing, codes, len(classes), weights)
         if len(classes) > len(training.rows):
             raise ValueError(f"n_states is {len(classes)}, but there are only {len(training.rows)} complete frames")
-        if training.known.any():
+        if (codes != UNKNOWN).any():
             training.check_classes(classes)
         if training.labelled:
             learned = learn_labelled(source, training, rules, self.evidence_scale, threads)
@@ -376,7 +388,7 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             partial = PartialFit.begin(first.model_, first.rho_, self._rules(len(first.classes_)))
             selection = first.selection_
         self._check_parameters()
-        sequences = as_sequences(X, lengths, sequence_id)
+        sequences = partial.model.read(X, lengths, sequence_id)
         codes = encode(as_labels(y, sequences), partial.model.classes, sequences)
         weights = self._weights(sample_weight, sequences, codes, partial.model.classes)
         partial = partial.add(sequences, codes, weights)
@@ -399,6 +411,7 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lengths: Any = None,
         sequence_id: Any = None,
         method: str = "smooth",
+        lag: int | None = None,
         novelty_label: Any = None,
     ) -> Any:
         """Most probable label of each frame; see `Model.predict`."""
@@ -407,6 +420,7 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             lengths=lengths,
             sequence_id=sequence_id,
             method=method,
+            lag=lag,
             novelty_label=novelty_label,
             n_threads=self.n_threads,
         )
@@ -457,10 +471,16 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
         method: str = "smooth",
     ) -> float:
-        """Share of frames whose label `predict` gets right, weighted if weights are given."""
+        """Share of frames whose label `predict` gets right, weighted if weights are given.
+
+        Frames of unknown label are left out.
+        """
         predicted = self.predict(X, lengths=lengths, sequence_id=sequence_id, method=method)
         sequences = as_sequences(X, lengths, sequence_id)
-        truth = encode(as_labels(y, sequences), self.classes_, sequences)
+        truth = encode(as_labels(y, sequences), self.classes_, sequences, allow_unknown=True)
         guess = encode(as_labels(predicted, sequences), self.classes_, sequences)
-        weights = None if sample_weight is None else as_weights(sample_weight, sequences)
-        return float(np.average(truth == guess, weights=weights))
+        known = truth != UNKNOWN
+        if not known.any():
+            raise ValueError("y has no known label to compare with")
+        weights = None if sample_weight is None else as_weights(sample_weight, sequences)[known]
+        return float(np.average(truth[known] == guess[known], weights=weights))

@@ -26,5 +26,6 @@ class ImpossibleDataError(ValueError):
         place = f"frame {self.frame} of sequence {self.sequence} (row {self.row})"
         return (
             f"impossible data: the evidence at {place} excludes every state that transmat and startprob allow there; "
-            "use a positive floor, a transition prior, or NaN to mark the frame as missing"
+            "use a positive floor, a transition prior, or NaN to mark the frame as missing "
+            "(known labels are evidence, too)"
         )

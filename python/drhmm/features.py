@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._validation import Array, Lengths, read_only
+from ._validation import LARGEST, Array, Lengths, read_only
 
 #: Frames per centre among which centres are looked for; more frames than that are sampled first.
 CENTER_CANDIDATES = 50
@@ -43,6 +43,11 @@ class Framing:
 def learn_framing(samples: Array, window: int, standardize: bool) -> Framing:
     """Mean and standard deviation of every column, from the samples that are there."""
     n_columns = samples.shape[1]
+    if (np.abs(samples) > LARGEST).any():
+        row, column = np.argwhere(np.abs(samples) > LARGEST)[0]
+        raise ValueError(
+            f"X has {samples[row, column]:g} at row {row}, column {column}: values are at most {LARGEST:g}"
+        )
     for column in range(n_columns):
         if np.isnan(samples[:, column]).all():
             raise ValueError(f"X has no value in column {column}: every entry is NaN")
@@ -54,13 +59,13 @@ def learn_framing(samples: Array, window: int, standardize: bool) -> Framing:
     offset = np.nanmean(shifted, axis=0)
     scale = np.nanstd(shifted - offset, axis=0)
     for column in range(n_columns):
+        if not scale[column] > 0 and (np.nan_to_num(shifted[:, column]) != 0).any():
+            raise ValueError(f"X spreads too little in column {column}: its variance is below the range of double")
         if not scale[column] > 0:
             raise ValueError(
                 f"X is constant in column {column} (value {origin[column]:g}): it cannot be standardised; "
                 "drop the column or use standardize=False"
             )
-        if not np.isfinite(scale[column]):
-            raise ValueError(f"X spreads too far in column {column}: its variance overflows")
     return Framing(origin + offset, scale, window)
 
 
@@ -77,7 +82,8 @@ def choose_centers(frames: Array, n_basis: int, random_state: np.random.RandomSt
     if len(frames) > CENTER_CANDIDATES * n_basis:
         frames = frames[np.sort(random_state.choice(len(frames), CENTER_CANDIDATES * n_basis, replace=False))]
     _, chosen = kmeans_plusplus(frames, n_basis, random_state=random_state, n_local_trials=1)
-    return np.ascontiguousarray(frames[np.sort(chosen)])
+    centers: Array = np.ascontiguousarray(frames[np.sort(chosen)])
+    return centers
 
 
 def median_distance(centers: Array) -> float:

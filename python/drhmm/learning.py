@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from ._validation import Array
 from .em import START_SIGMA, EMResult, Update, best_starts, progress_bar, run_em
@@ -118,6 +120,12 @@ def learn_unlabelled(
         if best is None or result.gain > best.gain:
             best, best_update = result, update
     assert best is not None
+    if not best.converged:
+        warnings.warn(
+            f"EM did not converge in max_iter={settings.max_iter} iterations (tol={settings.tol:g})",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
     fitted = _finish(source, best_update, training, best.targets)
     return Learned(fitted, best.targets, best.transmat, best.startprob, best.n_iter, best.converged, best.history)
 

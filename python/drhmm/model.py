@@ -83,7 +83,8 @@ class Model:
         """Samples that make a frame."""
         return self.evidence.framing.window
 
-    def _sequences(self, X: Any, lengths: Any, sequence_id: Any) -> Sequences:
+    def read(self, X: Any, lengths: Any = None, sequence_id: Any = None) -> Sequences:
+        """Sequences of samples with the columns that the model was learned from."""
         sequences = as_sequences(X, lengths, sequence_id)
         n_columns = sequences.samples.shape[1]
         if n_columns != self.n_features:
@@ -100,7 +101,7 @@ class Model:
 
     def log_ratios(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, n_threads: int | None = None) -> Any:
         """Evidence: log w_i(y_t) up to a constant per row, shape (T, S); rows of NaN where a frame is missing."""
-        sequences = self._sequences(X, lengths, sequence_id)
+        sequences = self.read(X, lengths, sequence_id)
         evidence = self.evidence.log_ratios(sequences.samples, sequences.lengths, thread_count(n_threads))
         return sequences.restore(evidence.astype(sequences.dtype, copy=False))
 
@@ -193,7 +194,7 @@ class Model:
         check_choice(method, "method", methods)
         if lag is not None and method != "smooth":
             raise ValueError(f"lag={lag!r} goes with method='smooth', not {method!r}")
-        return self._sequences(X, lengths, sequence_id), thread_count(n_threads)
+        return self.read(X, lengths, sequence_id), thread_count(n_threads)
 
     def predict(
         self,
@@ -202,6 +203,7 @@ class Model:
         lengths: Any = None,
         sequence_id: Any = None,
         method: str = "smooth",
+        lag: int | None = None,
         novelty_label: Any = None,
         n_threads: int | None = None,
     ) -> Any:
@@ -220,7 +222,7 @@ class Model:
         ndarray of shape (T,), or list of such arrays
             Labels from `classes`, and `novelty_label`.
         """
-        sequences, threads = self._checked(X, lengths, sequence_id, method, PATH_METHODS, None, n_threads)
+        sequences, threads = self._checked(X, lengths, sequence_id, method, PATH_METHODS, lag, n_threads)
         if novelty_label is not None:
             self._kernel_evidence()
             if method == "frame":
@@ -232,7 +234,7 @@ class Model:
             with _rows_of(sequences):
                 states = recursion.viterbi(evidence, **chain)
         else:
-            posteriors = self._all_posteriors(sequences, method, None, threads)
+            posteriors = self._all_posteriors(sequences, method, lag, threads)
             states = posteriors[:, : None if novelty_label is not None else self.n_states].argmax(axis=1)
         labels = self.classes
         if novelty_label is not None:
@@ -247,7 +249,7 @@ class Model:
         Close to 1 far from all training data; NaN where a frame is missing. Parameters as in `predict_proba`.
         """
         evidence = self._kernel_evidence()
-        sequences = self._sequences(X, lengths, sequence_id)
+        sequences = self.read(X, lengths, sequence_id)
         estimates = evidence.estimates(sequences.samples, sequences.lengths, thread_count(n_threads))
         score = np.clip(1 - estimates.sum(axis=1), 0.0, 1.0)
         return sequences.restore(score.astype(sequences.dtype, copy=False))
@@ -283,6 +285,8 @@ def _rows_of(sequences: Sequences) -> Iterator[None]:
 
 def _with_label(classes: npt.NDArray[Any], label: Any) -> npt.NDArray[Any]:
     """Classes and one label more; objects where the dtype of the classes cannot hold it."""
+    if label in classes.tolist():
+        raise ValueError(f"novelty_label={label!r} is the label of a known class")
     extra = np.array([label])
     if extra.dtype.kind == classes.dtype.kind:
         return np.concatenate([classes, extra])

@@ -26,6 +26,9 @@ from ._validation import (
 )
 from .exceptions import ImpossibleDataError
 
+#: Finite log ratios of one frame may lie this far apart where transitions are forbidden, and anywhere elsewhere.
+LARGEST_DIFFERENCE = 2.0**36
+
 __all__ = ["expected_transitions", "filter", "fixed_lag", "smooth", "viterbi"]
 
 
@@ -53,6 +56,11 @@ def _raise(report: tuple[int, int, int, int], lengths: Lengths) -> None:
         raise ImpossibleDataError(sequence, frame, row)
     if name == "partial_nan":
         raise ValueError(f"log_ratios has NaN at row {row}, column {column}, but not in the whole row")
+    if name == "too_far":
+        raise ValueError(
+            f"log_ratios at row {row}, column {column} is finite, but more than {LARGEST_DIFFERENCE:.2g} below that of "
+            "another state; use -inf to exclude a state"
+        )
     raise AssertionError(f"the native core reported {name} at row {row}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._validation import Array, Lengths, as_startprob, as_transmat, check_number
+from ._validation import LARGEST, Array, Lengths, as_floats, as_startprob, as_transmat, check_number
 
 #: Pseudo-count of every state as the first of a sequence.
 START_PRIOR = 1.0
@@ -31,12 +31,27 @@ class ChainRules:
         """Number of states."""
         return len(self.prior)
 
+    @property
+    def tells_states_apart(self) -> bool:
+        """Whether the order of states matters before anything is learned."""
+        return self.transmat is not None or self.startprob is not None or bool((self.prior != self.prior[0, 0]).any())
+
+    def log_preferences(self) -> tuple[Array, Array]:
+        """How much each transition and each first state is to be preferred, before anything is learned."""
+        given = self.transmat if self.transmat is not None else np.where(np.isneginf(self.prior), 0.0, self.prior + 1)
+        first = self.startprob if self.startprob is not None else np.ones(self.n_states)
+        tiny = np.finfo(float).tiny
+        return np.log(np.maximum(given, tiny)), np.log(np.maximum(first, tiny))
+
     def transition_probabilities(self, counts: Array, *, certain: bool = True) -> Array:
         """Counts plus pseudo-counts, row by row divided by their sums; or what was given.
 
         Counts of forbidden transitions are an error where they are `certain`, and no more than a guess otherwise.
         """
         if self.transmat is not None:
+            if certain and (counts[self.transmat == 0] > 0).any():
+                i, j = np.argwhere((self.transmat == 0) & (counts > 0))[0]
+                raise ValueError(f"transmat forbids the transition from state {i} to state {j}, but y contains it")
             return self.transmat
         forbidden = np.isneginf(self.prior)
         if certain and (counts[forbidden] > 0).any():
@@ -64,14 +79,14 @@ class ChainRules:
 def chain_rules(transition_prior: Any, transmat: Any, startprob: Any, n_states: int) -> ChainRules:
     """Check the settings of the chain and bring them to one shape."""
     if np.ndim(transition_prior) == 0:
-        prior = np.full((n_states, n_states), check_number(transition_prior, "transition_prior", low=0))
+        prior = np.full((n_states, n_states), check_number(transition_prior, "transition_prior", low=0, high=LARGEST))
     else:
-        prior = np.array(transition_prior, dtype=np.float64)
+        prior = as_floats(transition_prior, "transition_prior")
         if prior.shape != (n_states, n_states):
             raise ValueError(
                 f"transition_prior must be a number or have shape {(n_states, n_states)}, got {prior.shape}"
             )
-        wrong = ~((prior >= 0) & np.isfinite(prior) | np.isneginf(prior))
+        wrong = ~((prior >= 0) & (prior <= LARGEST) | np.isneginf(prior))
         if wrong.any():
             i, j = np.argwhere(wrong)[0]
             raise ValueError(

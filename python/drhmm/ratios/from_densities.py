@@ -42,7 +42,7 @@ class FromDensities(BaseEstimator):  # type: ignore[misc]
         density = self._prototype()
         can_weight = accepts_weights(density.fit)
         if weights is not None and not can_weight:
-            raise ValueError(f"{density!r} does not take sample_weight")
+            raise ValueError(f"density={self.density!r} does not take sample_weight")
         rows, classes, row_weights = hard_or_repeated(frames, targets, weights, can_weight)
         densities = []
         for state in range(targets.shape[1]):

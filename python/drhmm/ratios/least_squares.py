@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from .. import _core
-from .._validation import Array, as_matrix, check_integer, check_number, read_only, thread_count
+from .._validation import LARGEST, Array, as_matrix, check_integer, check_number, read_only, thread_count
 from ..evidence import KernelEvidence
 from ..features import Framing, choose_centers, median_distance, random_state_of
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Judge, Selection, contiguous_folds, select
@@ -80,7 +80,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
                 if value not in ("cv", "default"):
                     raise ValueError(f"{name} must be a positive number, 'cv' or 'default', got {value!r}")
             else:
-                check_number(value, name, low=0, low_open=True)
+                check_number(value, name, low=1 / LARGEST, high=LARGEST)
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
         thread_count(self.n_threads)
 
@@ -175,8 +175,8 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         for fold in np.unique(folds):
             if not weights[folds != fold].sum() > 0:
                 raise ValueError(
-                    f"sample_weight is zero in every frame outside fold {fold}: sigma and rho cannot be cross-validated; "
-                    "use sigma='default' and rho='default', or numbers"
+                    f"sample_weight is zero in every frame outside fold {fold}: sigma and rho cannot be "
+                    "cross-validated; use sigma='default' and rho='default', or numbers"
                 )
         selection = select(
             frames,

@@ -23,7 +23,10 @@ class RatioSource(Protocol):
         ...
 
     def log_ratios(self, frames: Array) -> Array:
-        """Log w_i(y), shape (n, S), up to a constant per row; -inf excludes a state."""
+        """Log w_i(y), shape (n, S), up to a constant per row.
+
+        -inf excludes a state; a row that excludes every state, or is NaN, carries no evidence.
+        """
         ...
 
 
@@ -110,7 +113,7 @@ def hard_or_repeated(
 
 
 def _likeliest(targets: Array) -> npt.NDArray[np.int64]:
-    labels = targets.argmax(axis=1)
+    labels: npt.NDArray[np.int64] = targets.argmax(axis=1)
     for state in range(targets.shape[1]):
         if np.sum(labels == state) < 2:
             labels[np.argsort(targets[:, state], kind="stable")[-2:]] = state

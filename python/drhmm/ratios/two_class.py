@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import _core
-from .._validation import Array, as_matrix, check_integer, check_number, read_only
+from .._validation import LARGEST, Array, as_matrix, check_integer, check_number, read_only
 from ..features import choose_centers, median_distance, random_state_of
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, SIGMA_GRID, pull
 
@@ -65,7 +65,7 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
         for name in ("sigma", "rho"):
             value = getattr(self, name)
             if not (isinstance(value, str) and value in ("cv", "default")):
-                check_number(value, name, low=0, low_open=True)
+                check_number(value, name, low=1 / LARGEST, high=LARGEST)
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
 
     def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> TwoClass:

@@ -93,8 +93,8 @@ class LeastSquaresRatio {
 
   Framing framing_;
   SquaredExponential features_;
-  Matrix theta_;   // (B, S)
-  Vector prior_;   // (S)
+  Matrix theta_;  // (B, S)
+  Vector prior_;  // (S)
   double floor_;
   Vector floors_;  // (S)
   double evidence_scale_;

@@ -25,14 +25,11 @@ class Scaled {
     }
   }
 
-  // e^(x + tail), tail being the digits that did not fit into x. Below e^-2^36 it saturates: the exponents of
-  // 2^26 such frames in a row still add up without overflow.
+  // The largest |x| that exp takes: the exponents of 2^26 such frames in a row still add up without overflow.
+  static constexpr double kLargest = 0x1p36;
+
+  // e^(x + tail), tail being the digits that did not fit into x.
   static Scaled exp(double x, double tail = 0) {
-    constexpr double kSmallest = -0x1p36;
-    if (x < kSmallest) {
-      x = kSmallest;
-      tail = 0;
-    }
     // x = k log 2 + r, |r| <= log(2) / 2; log 2 in two parts keeps r exact to its last digits.
     const double k = std::nearbyint(x * 1.4426950408889634);
     const double r = std::fma(-k, 2.3190468138462996e-17, std::fma(-k, 0.6931471805599453, x));

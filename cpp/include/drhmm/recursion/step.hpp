@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "drhmm/recursion/chain.hpp"
 
@@ -13,9 +14,10 @@ namespace drhmm {
 
 enum class Outcome {
   ok,
-  impossible,   // the evidence of this frame contradicts every state that the chain can be in
-  partial_nan,  // a row with some NaN: neither evidence nor missing
-  out_of_range  // double cannot hold the messages from this frame on: repeat with Scaled
+  impossible,    // the evidence of this frame contradicts every state that the chain can be in
+  partial_nan,   // a row with some NaN: neither evidence nor missing
+  out_of_range,  // double cannot hold the messages from this frame on: repeat with Scaled
+  too_far        // finite log ratios so far apart that Scaled cannot hold them either
 };
 
 struct Status {
@@ -71,14 +73,14 @@ inline Outcome rescale(NumberVector<Scaled>& message, Range) {
 
 // message <- message .* w(y_t), where row holds log w(y_t); a row of NaN is a missing frame.
 template <class Number>
-Outcome condition(const double* row, Range range, NumberVector<Number>& message, Index& nan_column) {
+Outcome condition(const double* row, Range range, NumberVector<Number>& message, Index& column) {
   const Index n = message.size();
   Index n_nan = 0;
   bool certain = false;  // some state, reachable or not, excludes all others
   double pivot = -HUGE_VAL;
   for (Index i = 0; i < n; ++i) {
     if (std::isnan(row[i])) {
-      if (n_nan++ == 0) nan_column = i;
+      if (n_nan++ == 0) column = i;
       continue;
     }
     certain |= row[i] == HUGE_VAL;
@@ -86,7 +88,15 @@ Outcome condition(const double* row, Range range, NumberVector<Number>& message,
   }
   if (n_nan == 0) {
     if (pivot == -HUGE_VAL || (certain && pivot != HUGE_VAL)) return Outcome::impossible;
-    for (Index i = 0; i < n; ++i) message[i] = detail::weighted(message[i], row[i], pivot);
+    for (Index i = 0; i < n; ++i) {
+      if constexpr (std::is_same_v<Number, Scaled>) {
+        if (row[i] > -HUGE_VAL && pivot - row[i] > Scaled::kLargest && pivot < HUGE_VAL && message[i] > Number(0)) {
+          column = i;
+          return Outcome::too_far;
+        }
+      }
+      message[i] = detail::weighted(message[i], row[i], pivot);
+    }
   } else if (n_nan < n) {
     return Outcome::partial_nan;
   }
