@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,21 +15,21 @@ from sklearn.utils.validation import check_is_fitted
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
 from ._validation import LARGEST, Array, as_weights, check_choice, check_integer, check_number, read_only, thread_count
+from .evidence import KernelEvidence
 from .features import learn_framing, random_state_of
 from .learning import (
     EMSettings,
-    Learned,
     evidence_of,
     learn_evidence_scale,
     learn_labelled,
     learn_unlabelled,
-    shares,
 )
 from .model import Model
 from .novelty import Novelty
 from .partial import PartialFit
 from .ratios.least_squares import LeastSquares
-from .ratios.source import RatioSource, check_source
+from .ratios.source import RatioSource, check_source, class_shares
+from .selection import Selection
 from .training import TrainingFrames
 from .transitions import ChainRules, chain_rules
 
@@ -319,14 +320,30 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             classes.copy(),
             read_only(learned.transmat),
             read_only(learned.startprob),
-            read_only(shares(learned, training)),
+            read_only(class_shares(learned.targets, training.weights)),
             evidence_of(learned, framing, evidence_scale),
             self._novelty(),
         )
-        self._adopt(model, learned)
+        self._adopt(
+            model,
+            rho=getattr(learned.source, "rho_", None),
+            selection=getattr(learned.source, "selection_", None),
+            n_iter=learned.n_iter,
+            converged=learned.converged,
+            history=learned.history,
+        )
         return self
 
-    def _adopt(self, model: Model, learned: Learned) -> None:
+    def _adopt(
+        self,
+        model: Model,
+        *,
+        rho: float | None = None,
+        selection: Selection | None = None,
+        n_iter: int = 0,
+        converged: bool = True,
+        history: Sequence[float] = (),
+    ) -> None:
         """Set every fitted attribute, after all that can fail; what an earlier fit left is gone."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
@@ -336,10 +353,10 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.transmat_, self.startprob_ = model.transmat, model.startprob
         self.evidence_scale_ = model.evidence.evidence_scale
         self.n_features_in_ = model.n_features
-        self.n_iter_, self.converged_, self.history_ = learned.n_iter, learned.converged, learned.history
-        if isinstance(learned.source, LeastSquares):
-            for name in ("centers_", "theta_", "sigma_", "rho_", "selection_"):
-                setattr(self, name, getattr(learned.source, name))
+        self.n_iter_, self.converged_, self.history_ = n_iter, converged, list(history)
+        if isinstance(model.evidence, KernelEvidence):
+            self.centers_, self.theta_, self.sigma_ = model.evidence.centers, model.evidence.theta, model.evidence.sigma
+            self.rho_, self.selection_ = rho, selection
 
     def partial_fit(
         self,
@@ -392,8 +409,7 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         codes = encode(as_labels(y, sequences), partial.model.classes, sequences)
         weights = self._weights(sample_weight, sequences, codes, partial.model.classes)
         partial = partial.add(sequences, codes, weights)
-        learned = Learned(partial.source(selection), np.empty((0, 0)), partial.model.transmat, partial.model.startprob)
-        self._adopt(partial.model, learned)
+        self._adopt(partial.model, rho=partial.rho, selection=selection)
         self._partial = partial
         return self
 

@@ -87,8 +87,7 @@ def learn_labelled(
 
 
 def _fit(source: RatioSource, training: TrainingFrames, targets: Array) -> RatioSource:
-    weights = training.weights if training.weighted else None
-    return fit_copy(source, training.frames, targets, weights)
+    return fit_copy(source, training.frames, targets, training.given_weights)
 
 
 def learn_unlabelled(
@@ -147,11 +146,9 @@ def _update(source: RatioSource, training: TrainingFrames, start: Array, setting
     """What EM calls with soft labels; for least squares, one factorisation serves all iterations."""
     if isinstance(source, LeastSquares):
         return source.soft_updates(training.frames, start, training.weights, training.folds, paper=settings.paper)
-    weights = training.weights if training.weighted else None
 
     def refit(targets: Array) -> Array:
-        fitted = fit_copy(source, training.frames, targets, weights)
-        return checked_log_ratios(fitted, training.frames, training.n_states)
+        return checked_log_ratios(_fit(source, training, targets), training.frames, training.n_states)
 
     return refit
 
@@ -174,14 +171,10 @@ def learn_evidence_scale(learned: Learned, source: RatioSource, training: Traini
             training.frames, learned.targets, training.weights, training.folds
         )
     else:
-        weights = training.weights if training.weighted else None
-        log_ratios = out_of_fold_log_ratios(source, training.frames, learned.targets, weights, training.folds)
+        log_ratios = out_of_fold_log_ratios(
+            source, training.frames, learned.targets, training.given_weights, training.folds
+        )
     return smoothing.choose(training.spread(log_ratios))
-
-
-def shares(learned: Learned, training: TrainingFrames) -> Array:
-    """Share of each state among the training frames."""
-    return class_shares(learned.targets, training.weights)
 
 
 def evidence_of(learned: Learned, framing: Framing, evidence_scale: float) -> Evidence:

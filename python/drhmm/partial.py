@@ -13,8 +13,6 @@ from ._sequences import Sequences
 from ._validation import Array, read_only
 from .evidence import KernelEvidence
 from .model import Model
-from .ratios.least_squares import LeastSquares
-from .selection import Selection
 from .training import TrainingFrames
 from .transitions import ChainRules, count_transitions
 
@@ -56,14 +54,6 @@ class PartialFit:
             evidence=replace(evidence, theta=read_only(theta), prior=prior),
         )
         return PartialFit(model, self.rho, self.rules, statistics, counts, starts)
-
-    def source(self, selection: Selection | None) -> LeastSquares:
-        """The least-squares source of the model."""
-        evidence = _kernel(self.model)
-        source = LeastSquares(n_basis=len(evidence.centers), floor=evidence.floor)
-        source.centers_, source.theta_, source.prior_ = evidence.centers, evidence.theta, evidence.prior
-        source.sigma_, source.rho_, source.selection_ = evidence.sigma, self.rho, selection
-        return source
 
 
 def _kernel(model: Model) -> KernelEvidence:

@@ -25,6 +25,8 @@ class TrainingFrames:
         Their places among all rows.
     folds, weights : ndarray of shape (N,)
         Fold and weight of each frame.
+    given_weights : ndarray of shape (N,) or None
+        The weights, if there are any but ones.
     codes : ndarray of shape (n_rows,)
         State of every row, complete or not; -1 where unknown.
     """
@@ -43,8 +45,8 @@ class TrainingFrames:
         sequence = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)[self.rows]
         self.folds = contiguous_folds([int(count) for count in np.bincount(sequence) if count > 0])
         self.codes, self.n_states, self.lengths = codes, n_states, sequences.lengths
-        self.weighted = weights is not None
-        self.weights = np.ones(len(self.rows)) if weights is None else np.ascontiguousarray(weights[self.rows])
+        self.given_weights = None if weights is None else np.ascontiguousarray(weights[self.rows])
+        self.weights = np.ones(len(self.rows)) if self.given_weights is None else self.given_weights
 
     @property
     def n_rows(self) -> int:
