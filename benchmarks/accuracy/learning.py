@@ -24,6 +24,14 @@ from drhmm import DensityRatioHMM, __version__
 from drhmm.datasets import blobs, moons, rings, sines, sines_training
 from drhmm.ratios import FromClassifier, FromDensities
 
+SOURCES = [
+    "- mhealth_athens: UCI MHEALTH through ornithos/athenstimeseries2018 (MIT); the first 70 % for training.",
+    "- apnea_ecg: minute features by ChiQiao/Apnea-ECG (MIT) of PhysioNet Apnea-ECG (ODC-By); trained on the 35",
+    "  released recordings, tested on the other 35.",
+    "- occupancy: Candanedo and Feldheim 2016 (UCI, CC BY 4.0); trained on the second sequence.",
+    "- skab: waico/SKAB v0.9 (GPL-3).",
+]
+
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
@@ -187,6 +195,8 @@ def main():
     text[-1] += f"{time.perf_counter() - begin:.0f} s in all."
     for title, lines in sections.items():
         text += ["", f"## {title}", "", *lines]
+    if options.data is not None:
+        text += ["", "## Sources of the real sequences", "", *SOURCES]
     if options.output is None:
         print("\n".join(text))
     else:
