@@ -1,4 +1,4 @@
-"""The scikit-learn estimator: learning, and batch inference through the model it learned."""
+"""The scikit-learn estimator: its settings, and learning."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import check_is_fitted
 
+from ._inference import BatchInference
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
 from ._validation import LARGEST, Array, as_weights, check_choice, check_integer, check_number, read_only, thread_count
@@ -34,7 +34,7 @@ from .training import TrainingFrames
 from .transitions import ChainRules, chain_rules
 
 
-class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Density ratio hidden Markov model.
 
     Evidence for the states is learned as density ratios by kernel least squares; forward-backward runs on ratios.
@@ -178,8 +178,6 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         return tags
 
-    # Settings ------------------------------------------------------------------------------------------------------
-
     def _check_parameters(self) -> None:
         if self.n_states is not None:
             check_integer(self.n_states, "n_states", low=1 if self.novelty else 2)
@@ -259,8 +257,6 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         by_class = np.ones(len(codes))
         by_class[known] = per_class[codes[known]]
         return by_class if weights is None else by_class * weights
-
-    # Learning ------------------------------------------------------------------------------------------------------
 
     def fit(
         self, X: Any, y: Any = None, *, lengths: Any = None, sequence_id: Any = None, sample_weight: Any = None
@@ -412,91 +408,3 @@ class DensityRatioHMM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._adopt(partial.model, rho=partial.rho, selection=selection)
         self._partial = partial
         return self
-
-    # Inference -----------------------------------------------------------------------------------------------------
-
-    def _fitted_model(self) -> Model:
-        check_is_fitted(self, "model_")
-        model: Model = self.model_
-        return model
-
-    def predict(
-        self,
-        X: Any,
-        *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        method: str = "smooth",
-        lag: int | None = None,
-        novelty_label: Any = None,
-    ) -> Any:
-        """Most probable label of each frame; see `Model.predict`."""
-        return self._fitted_model().predict(
-            X,
-            lengths=lengths,
-            sequence_id=sequence_id,
-            method=method,
-            lag=lag,
-            novelty_label=novelty_label,
-            n_threads=self.n_threads,
-        )
-
-    def predict_proba(
-        self,
-        X: Any,
-        *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        method: str = "smooth",
-        lag: int | None = None,
-    ) -> Any:
-        """Probability of each state at each frame; see `Model.predict_proba`."""
-        return self._fitted_model().predict_proba(
-            X, lengths=lengths, sequence_id=sequence_id, method=method, lag=lag, n_threads=self.n_threads
-        )
-
-    def log_ratios(self, X: Any, *, lengths: Any = None, sequence_id: Any = None) -> Any:
-        """Evidence of each frame; see `Model.log_ratios`."""
-        return self._fitted_model().log_ratios(X, lengths=lengths, sequence_id=sequence_id, n_threads=self.n_threads)
-
-    def novelty_score(self, X: Any, *, lengths: Any = None, sequence_id: Any = None) -> Any:
-        """How little the known states account for each frame; see `Model.novelty_score`."""
-        return self._fitted_model().novelty_score(X, lengths=lengths, sequence_id=sequence_id, n_threads=self.n_threads)
-
-    def novelty_proba(
-        self,
-        X: Any,
-        *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        method: str = "filter",
-        lag: int | None = None,
-    ) -> Any:
-        """Probability that the state is none of the known ones; see `Model.novelty_proba`."""
-        return self._fitted_model().novelty_proba(
-            X, lengths=lengths, sequence_id=sequence_id, method=method, lag=lag, n_threads=self.n_threads
-        )
-
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        sample_weight: Any = None,
-        method: str = "smooth",
-    ) -> float:
-        """Share of frames whose label `predict` gets right, weighted if weights are given.
-
-        Frames of unknown label are left out.
-        """
-        predicted = self.predict(X, lengths=lengths, sequence_id=sequence_id, method=method)
-        sequences = as_sequences(X, lengths, sequence_id)
-        truth = encode(as_labels(y, sequences), self.classes_, sequences, allow_unknown=True)
-        guess = encode(as_labels(predicted, sequences), self.classes_, sequences)
-        known = truth != UNKNOWN
-        if not known.any():
-            raise ValueError("y has no known label to compare with")
-        weights = None if sample_weight is None else as_weights(sample_weight, sequences)[known]
-        return float(np.average(truth[known] == guess[known], weights=weights))

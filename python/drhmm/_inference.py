@@ -1,0 +1,105 @@
+"""Batch inference of the estimator, through the model it learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ._labels import UNKNOWN, as_labels, encode
+from ._sequences import as_sequences
+from ._validation import as_weights
+from .model import Model
+
+
+class BatchInference:
+    """What an estimator with a fitted ``model_`` can be asked; the answers are the model's."""
+
+    n_threads: int | None
+    model_: Model
+
+    def _fitted_model(self) -> Model:
+        check_is_fitted(self, "model_")
+        return self.model_
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        method: str = "smooth",
+        lag: int | None = None,
+        novelty_label: Any = None,
+    ) -> Any:
+        """Most probable label of each frame; see `Model.predict`."""
+        return self._fitted_model().predict(
+            X,
+            lengths=lengths,
+            sequence_id=sequence_id,
+            method=method,
+            lag=lag,
+            novelty_label=novelty_label,
+            n_threads=self.n_threads,
+        )
+
+    def predict_proba(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        method: str = "smooth",
+        lag: int | None = None,
+    ) -> Any:
+        """Probability of each state at each frame; see `Model.predict_proba`."""
+        return self._fitted_model().predict_proba(
+            X, lengths=lengths, sequence_id=sequence_id, method=method, lag=lag, n_threads=self.n_threads
+        )
+
+    def log_ratios(self, X: Any, *, lengths: Any = None, sequence_id: Any = None) -> Any:
+        """Evidence of each frame; see `Model.log_ratios`."""
+        return self._fitted_model().log_ratios(X, lengths=lengths, sequence_id=sequence_id, n_threads=self.n_threads)
+
+    def novelty_score(self, X: Any, *, lengths: Any = None, sequence_id: Any = None) -> Any:
+        """How little the known states account for each frame; see `Model.novelty_score`."""
+        return self._fitted_model().novelty_score(X, lengths=lengths, sequence_id=sequence_id, n_threads=self.n_threads)
+
+    def novelty_proba(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        method: str = "filter",
+        lag: int | None = None,
+    ) -> Any:
+        """Probability that the state is none of the known ones; see `Model.novelty_proba`."""
+        return self._fitted_model().novelty_proba(
+            X, lengths=lengths, sequence_id=sequence_id, method=method, lag=lag, n_threads=self.n_threads
+        )
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        sample_weight: Any = None,
+        method: str = "smooth",
+    ) -> float:
+        """Share of frames whose label `predict` gets right, weighted if weights are given.
+
+        Frames of unknown label are left out.
+        """
+        predicted = self.predict(X, lengths=lengths, sequence_id=sequence_id, method=method)
+        sequences = as_sequences(X, lengths, sequence_id)
+        truth = encode(as_labels(y, sequences), self.model_.classes, sequences, allow_unknown=True)
+        guess = encode(as_labels(predicted, sequences), self.model_.classes, sequences)
+        known = truth != UNKNOWN
+        if not known.any():
+            raise ValueError("y has no known label to compare with")
+        weights = None if sample_weight is None else as_weights(sample_weight, sequences)[known]
+        return float(np.average(truth[known] == guess[known], weights=weights))
