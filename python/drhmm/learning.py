@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ._validation import Array
-from .em import START_SIGMA, EMResult, Update, best_starts, progress_bar, run_em
+from .em import EMResult, Update, progress_bar, run_em
+from .em_starts import START_SIGMA, best_starts
 from .evidence import Evidence
 from .evidence_scale import HeldOutSmoothing
 from .features import Framing, choose_centers, median_distance

@@ -1,0 +1,133 @@
+"""Where expectation maximisation starts: clusters of frames in their context, compared by a few iterations."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from . import _core
+from ._validation import Array
+from .em import Update, run_em, start_counts
+from .features import choose_centers, median_distance
+from .training import TrainingFrames
+from .transitions import ChainRules
+
+#: Frames on either side over which features are averaged before k-means; 0 is plain k-means.
+CONTEXTS = (10, 0, 3, 30)
+#: Centres of the features that k-means sees.
+START_CENTERS = 100
+#: Kernel width of starts over the median distance: finer than for labelled data, so that clusters can have any shape.
+START_SIGMA = 0.5
+#: Iterations after which starts are compared.
+TRIAL_ITERATIONS = 3
+#: States up to which every order is tried where transitions tell them apart.
+MOST_ORDERED = 7
+
+
+def best_starts(
+    update: Update,
+    training: TrainingFrames,
+    rules: ChainRules,
+    n_starts: int,
+    random_state: np.random.RandomState,
+    n_threads: int,
+) -> list[Array]:
+    """The `n_starts` starts with the largest gain after a few iterations, best first."""
+    candidates = [_ordered(start, training, rules) for start in _candidates(training, n_starts, random_state)]
+    gains: dict[int, float] = {}
+    failure: ValueError | None = None
+    for k, start in enumerate(candidates):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            try:
+                trial = run_em(update, training, rules, start, max_iter=TRIAL_ITERATIONS, tol=0.0, n_threads=n_threads)
+                gains[k] = trial.gain
+            except ValueError as error:  # this start starves a state that the source cannot do without
+                failure = error
+    if not gains:
+        assert failure is not None
+        raise failure
+    return [candidates[k] for k in sorted(gains, key=lambda k: -gains[k])[:n_starts]]
+
+
+def _candidates(training: TrainingFrames, n_starts: int, random_state: np.random.RandomState) -> list[Array]:
+    """Soft labels to start from: k-means on features averaged over contexts of different lengths.
+
+    Averages over neighbours tell states apart whose single frames overlap or surround each other. Where labels are
+    known, clusters are named after the labels they agree with best, and the labelled frames alone give one start more.
+    """
+    centers = choose_centers(training.frames, START_CENTERS, random_state)
+    sigma = START_SIGMA * median_distance(centers)
+    features = _core.squared_exponential(training.frames, centers, sigma)
+    starts = []
+    for k in range(max(n_starts, len(CONTEXTS))):
+        averaged = _averages(features, training, CONTEXTS[k % len(CONTEXTS)])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different frames than states
+            repeats = 10 if k < len(CONTEXTS) else 1
+            kmeans = KMeans(training.n_states, n_init=repeats, random_state=random_state)
+            clusters = kmeans.fit_predict(averaged)
+        starts.append(_named(np.eye(training.n_states)[clusters], training))
+    if training.known.any():
+        starts.append(_from_labels(features, training))
+    return starts
+
+
+def _ordered(start: Array, training: TrainingFrames, rules: ChainRules) -> Array:
+    """Clusters in the order that suits forbidden or given transitions best; they come in no order of their own.
+
+    Every order is tried, up to `MOST_ORDERED` states. Labels fix the order where there are any.
+    """
+    if not rules.tells_states_apart or training.known.any() or training.n_states > MOST_ORDERED:
+        return start
+    counts, starts = start_counts(start, training)
+    log_a, log_pi = rules.log_preferences()
+
+    def fit(order: tuple[int, ...]) -> float:
+        return float((counts[np.ix_(order, order)] * log_a).sum() + (starts[list(order)] * log_pi).sum())
+
+    best = max(itertools.permutations(range(training.n_states)), key=fit)
+    return np.ascontiguousarray(start[:, list(best)])
+
+
+def _averages(features: Array, training: TrainingFrames, context: int) -> Array:
+    """Mean features of each complete frame and the `context` complete frames on either side, inside each sequence."""
+    if context == 0:
+        return features
+    averaged = np.empty_like(features)
+    sequence = np.repeat(np.arange(len(training.lengths)), training.lengths)[training.rows]
+    edges = np.searchsorted(sequence, np.arange(len(training.lengths) + 1))
+    for begin, end in itertools.pairwise(edges):
+        own = np.arange(begin, end)
+        sums = np.vstack([np.zeros(features.shape[1]), np.cumsum(features[own], axis=0)])
+        low = np.maximum(np.arange(len(own)) - context, 0)
+        high = np.minimum(np.arange(len(own)) + context + 1, len(own))
+        averaged[own] = (sums[high] - sums[low]) / (high - low)[:, None]
+    return averaged
+
+
+def _named(targets: Array, training: TrainingFrames) -> Array:
+    """Columns of clusters in the order in which they agree best with the known labels, known rows clamped."""
+    known = training.known
+    labels = training.one_hot()
+    _, order = linear_sum_assignment(-labels[known].T @ targets[known])
+    named = np.ascontiguousarray(targets[:, order])
+    named[known] = labels[known]
+    return named
+
+
+def _from_labels(features: Array, training: TrainingFrames) -> Array:
+    """Least squares on the labelled frames alone, made into probabilities."""
+    known, labels = training.known, training.one_hot()
+    gram = np.ascontiguousarray(features[known].T @ features[known])
+    factor = _core.RegularizedGram(gram, 0.01 * float(known.sum()))
+    estimates = features @ factor.solve(np.ascontiguousarray(features[known].T @ labels[known]))
+    targets = np.maximum(estimates, 1e-3)
+    targets /= targets.sum(axis=1, keepdims=True)
+    targets[known] = labels[known]
+    return targets
