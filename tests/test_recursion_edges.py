@@ -113,6 +113,17 @@ class TestUnreachableStates:
         posteriors = engine.smooth(log_ratios, np.eye(3), np.array([0.5, 0.5, 0.0]))
         assert_allclose(posteriors[0], [1 / (1 + np.exp(5)), 1 / (1 + np.exp(-5)), 0])
 
+    @pytest.mark.parametrize("name", ["filter", "smooth", "expected_transitions"])
+    @pytest.mark.parametrize("lowest", [-1e12, -1.1e20, -1e300, -1.7e308])
+    def test_absurd_evidence_against_one_changes_nothing(self, name, lowest):
+        # The first two states leave the range of double; the third cannot be reached.
+        log_ratios = np.array(
+            [[700.0, 0.0, lowest], [700.0, 0.0, lowest], [-650.0, 0.0, lowest], [-750.0, 0.0, lowest]]
+        )
+        without = getattr(recursion, name)(log_ratios[:, :2], np.eye(2), [0.5, 0.5])
+        values = getattr(recursion, name)(log_ratios, np.eye(3), [0.5, 0.5, 0.0])
+        assert_allclose(values[: len(without), :2], without)
+
     @pytest.mark.parametrize("name", ["filter", "smooth", "viterbi", "expected_transitions"])
     def test_certainty_of_one_is_impossible_data(self, engine, name):
         log_ratios = np.zeros((4, 3))

@@ -188,6 +188,14 @@ def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -
     return number
 
 
+def check_searched(value: Any, name: str) -> None:
+    """A positive number, "cv" to search for one, or "default"."""
+    if not isinstance(value, str):
+        check_number(value, name, low=1 / LARGEST, high=LARGEST)
+    elif value not in ("cv", "default"):
+        raise ValueError(f"{name} must be a positive number, 'cv' or 'default', got {value!r}")
+
+
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:

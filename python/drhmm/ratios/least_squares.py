@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from .. import _core
-from .._validation import LARGEST, Array, as_matrix, check_integer, check_number, read_only, thread_count
+from .._validation import Array, as_matrix, check_integer, check_number, check_searched, read_only, thread_count
 from ..evidence import KernelEvidence
 from ..features import Framing, choose_centers, median_distance, random_state_of
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Judge, Selection, contiguous_folds, select
@@ -74,13 +74,8 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
     def check_parameters(self) -> None:
         """Raise a ValueError that names the first setting out of range."""
         check_integer(self.n_basis, "n_basis", low=1)
-        for name in ("sigma", "rho"):
-            value = getattr(self, name)
-            if isinstance(value, str):
-                if value not in ("cv", "default"):
-                    raise ValueError(f"{name} must be a positive number, 'cv' or 'default', got {value!r}")
-            else:
-                check_number(value, name, low=1 / LARGEST, high=LARGEST)
+        check_searched(self.sigma, "sigma")
+        check_searched(self.rho, "rho")
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
         thread_count(self.n_threads)
 

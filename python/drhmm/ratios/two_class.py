@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import _core
-from .._validation import LARGEST, Array, as_matrix, check_integer, check_number, read_only
+from .._validation import Array, as_matrix, check_integer, check_number, check_searched, read_only
 from ..features import choose_centers, median_distance, random_state_of
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, SIGMA_GRID, pull
 
@@ -62,10 +62,8 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         check_number(self.alpha, "alpha", low=0, high=1, high_open=True)
         check_integer(self.n_basis, "n_basis", low=1)
-        for name in ("sigma", "rho"):
-            value = getattr(self, name)
-            if not (isinstance(value, str) and value in ("cv", "default")):
-                check_number(value, name, low=1 / LARGEST, high=LARGEST)
+        check_searched(self.sigma, "sigma")
+        check_searched(self.rho, "rho")
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
 
     def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> TwoClass:

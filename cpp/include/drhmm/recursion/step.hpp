@@ -41,7 +41,7 @@ inline double weighted(double message, double log_ratio, double pivot) {
 
 inline Scaled weighted(Scaled message, double log_ratio, double pivot) {
   if (log_ratio >= pivot) return message;
-  if (log_ratio == -HUGE_VAL || pivot == HUGE_VAL) return 0;
+  if (log_ratio == -HUGE_VAL || pivot == HUGE_VAL || message == Scaled(0)) return 0;
   // The difference and what its rounding lost, so that large log ratios keep their digits.
   const double difference = log_ratio - pivot;
   const double shifted = difference - log_ratio;
