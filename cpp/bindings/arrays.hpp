@@ -4,6 +4,8 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -17,6 +19,7 @@ namespace py = pybind11;
 
 using Array = py::array_t<double, py::array::c_style>;
 using Lengths = std::vector<Index>;
+using Steps = py::array_t<std::int64_t, py::array::c_style>;
 
 inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
@@ -39,6 +42,14 @@ inline void check_lengths(const Lengths& lengths, Index n_rows) {
     sum += length;
   }
   require(sum == n_rows, "lengths must be positive and sum to the number of rows");
+}
+
+// Steps between frames, one per row, each at least 1.
+inline const std::int64_t* checked_steps(const Steps& steps, Index n_rows) {
+  require(steps.ndim() == 1 && steps.shape(0) == n_rows, "dt must have one entry per row");
+  require(std::all_of(steps.data(), steps.data() + n_rows, [](std::int64_t dt) { return dt >= 1; }),
+          "dt must be at least 1");
+  return steps.data();
 }
 
 inline Array new_rows(Index n, Index d) { return Array({n, d}); }

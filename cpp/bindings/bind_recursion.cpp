@@ -1,5 +1,7 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "arrays.hpp"
@@ -18,18 +20,26 @@ struct Problem {
   ConstRows log_ratios;
   ConstRows transmat;
   Eigen::Map<const Vector> startprob;
+  const std::int64_t* dt = nullptr;
+  std::int64_t longest_gap = 1;
 
-  Problem(const Array& evidence, const Array& a, const Array& pi, const Lengths& lengths)
+  Problem(const Array& evidence, const Array& a, const Array& pi, const Lengths& lengths,
+          const std::optional<Steps>& steps)
       : log_ratios(rows(evidence, "log_ratios")), transmat(rows(a, "transmat")), startprob(vector(pi, "startprob")) {
     const Index n_states = log_ratios.cols();
     require(n_states > 0, "log_ratios must have at least one column");
     require(transmat.rows() == n_states && transmat.cols() == n_states, "transmat must be (S, S)");
     require(startprob.size() == n_states, "startprob must be (S)");
     check_lengths(lengths, log_ratios.rows());
+    if (steps.has_value() && log_ratios.rows() > 0) {
+      dt = checked_steps(*steps, log_ratios.rows());
+      longest_gap = *std::max_element(dt, dt + log_ratios.rows());
+    }
   }
 
-  ConstRows sequence(Index begin, Index length) const {
-    return {log_ratios.data() + begin * log_ratios.cols(), length, log_ratios.cols()};
+  EvidenceRows sequence(Index begin, Index length) const {
+    return {ConstRows(log_ratios.data() + begin * log_ratios.cols(), length, log_ratios.cols()),
+            dt == nullptr ? nullptr : dt + begin};
   }
 };
 
@@ -50,7 +60,7 @@ std::pair<Report, Array> posteriors(const Problem& problem, const Lengths& lengt
   SequenceStatus status;
   {
     const py::gil_scoped_release release;
-    status = for_each_sequence(problem.transmat, problem.startprob, lengths, n_threads,
+    status = for_each_sequence(problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads,
                                [&](const auto& chain, Index begin, Index length, Index sequence) {
                                  return recursion(problem.sequence(begin, length), chain,
                                                   Rows(out + begin * n_states, length, n_states), sequence);
@@ -60,54 +70,57 @@ std::pair<Report, Array> posteriors(const Problem& problem, const Lengths& lengt
 }
 
 std::pair<Report, Array> bind_filter(const Array& evidence, const Array& transmat, const Array& startprob,
-                                     const Lengths& lengths, int n_threads) {
-  const Problem problem(evidence, transmat, startprob, lengths);
-  return posteriors(problem, lengths, n_threads,
-                    [](const ConstRows& rows, const auto& chain, Rows out, Index) { return filter(rows, chain, out); });
+                                     const Lengths& lengths, int n_threads, const std::optional<Steps>& dt) {
+  const Problem problem(evidence, transmat, startprob, lengths, dt);
+  return posteriors(problem, lengths, n_threads, [](const EvidenceRows& rows, const auto& chain, Rows out, Index) {
+    return filter(rows, chain, out);
+  });
 }
 
 std::pair<Report, Array> bind_smooth(const Array& evidence, const Array& transmat, const Array& startprob,
-                                     const Lengths& lengths, int n_threads) {
-  const Problem problem(evidence, transmat, startprob, lengths);
-  return posteriors(problem, lengths, n_threads,
-                    [](const ConstRows& rows, const auto& chain, Rows out, Index) { return smooth(rows, chain, out); });
+                                     const Lengths& lengths, int n_threads, const std::optional<Steps>& dt) {
+  const Problem problem(evidence, transmat, startprob, lengths, dt);
+  return posteriors(problem, lengths, n_threads, [](const EvidenceRows& rows, const auto& chain, Rows out, Index) {
+    return smooth(rows, chain, out);
+  });
 }
 
 std::pair<Report, Array> bind_fixed_lag(const Array& evidence, const Array& transmat, const Array& startprob,
-                                        const Lengths& lengths, Index lag, int n_threads) {
+                                        const Lengths& lengths, Index lag, int n_threads,
+                                        const std::optional<Steps>& dt) {
   require(lag >= 0, "lag must not be negative");
-  const Problem problem(evidence, transmat, startprob, lengths);
-  return posteriors(problem, lengths, n_threads, [lag](const ConstRows& rows, const auto& chain, Rows out, Index) {
+  const Problem problem(evidence, transmat, startprob, lengths, dt);
+  return posteriors(problem, lengths, n_threads, [lag](const EvidenceRows& rows, const auto& chain, Rows out, Index) {
     return fixed_lag(rows, chain, lag, out);
   });
 }
 
 std::tuple<Report, Array, Array> bind_expectation(const Array& evidence, const Array& transmat, const Array& startprob,
                                                   const Lengths& lengths, int n_threads) {
-  const Problem problem(evidence, transmat, startprob, lengths);
+  const Problem problem(evidence, transmat, startprob, lengths, std::nullopt);
   const Index n_states = problem.log_ratios.cols();
   std::vector<Matrix> counts(lengths.size());
-  auto [status, gamma] =
-      posteriors(problem, lengths, n_threads, [&](const ConstRows& rows, const auto& chain, Rows out, Index sequence) {
-        Matrix& own = counts[static_cast<std::size_t>(sequence)];
-        own.setZero(n_states, n_states);
-        return smooth(rows, chain, out, &own);
-      });
+  auto [status, gamma] = posteriors(problem, lengths, n_threads,
+                                    [&](const EvidenceRows& rows, const auto& chain, Rows out, Index sequence) {
+                                      Matrix& own = counts[static_cast<std::size_t>(sequence)];
+                                      own.setZero(n_states, n_states);
+                                      return smooth(rows, chain, out, &own);
+                                    });
   Matrix total = Matrix::Zero(n_states, n_states);
   for (const Matrix& own : counts) total += own;
   return {status, std::move(gamma), to_numpy(total)};
 }
 
 std::pair<Report, py::array_t<std::int64_t>> bind_viterbi(const Array& evidence, const Array& transmat,
-                                                          const Array& startprob, const Lengths& lengths,
-                                                          int n_threads) {
-  const Problem problem(evidence, transmat, startprob, lengths);
+                                                          const Array& startprob, const Lengths& lengths, int n_threads,
+                                                          const std::optional<Steps>& dt) {
+  const Problem problem(evidence, transmat, startprob, lengths, dt);
   py::array_t<std::int64_t> output(problem.log_ratios.rows());
   std::int64_t* const path = output.mutable_data();
   SequenceStatus status;
   {
     const py::gil_scoped_release release;
-    status = for_each_sequence(problem.transmat, problem.startprob, lengths, n_threads,
+    status = for_each_sequence(problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads,
                                [&](const auto& chain, Index begin, Index length, Index) {
                                  return viterbi(problem.sequence(begin, length), chain, path + begin);
                                });
@@ -118,17 +131,17 @@ std::pair<Report, py::array_t<std::int64_t>> bind_viterbi(const Array& evidence,
 }  // namespace
 
 void bind_recursion(py::module_& module) {
-  const auto define = [&](const char* name, auto function, const char* text) {
+  const auto define = [&](const char* name, auto function, const char* text, auto... more) {
     module.def(name, function, py::arg("log_ratios").noconvert(), py::arg("transmat").noconvert(),
-               py::arg("startprob").noconvert(), py::arg("lengths"), py::arg("n_threads") = 1, text);
+               py::arg("startprob").noconvert(), py::arg("lengths"), more..., text);
   };
-  define("filter", &bind_filter, "p(x_t = i | y_1..y_t).");
-  define("smooth", &bind_smooth, "p(x_t = i | y_1..y_T).");
-  define("expectation", &bind_expectation, "Smoothed posteriors and expected transition counts.");
-  define("viterbi", &bind_viterbi, "The most probable path.");
-  module.def("fixed_lag", &bind_fixed_lag, py::arg("log_ratios").noconvert(), py::arg("transmat").noconvert(),
-             py::arg("startprob").noconvert(), py::arg("lengths"), py::arg("lag"), py::arg("n_threads") = 1,
-             "p(x_t = i | y_1..y_min(t+lag, T)).");
+  const auto threads = py::arg_v("n_threads", 1);
+  const auto steps = py::arg_v(py::arg("dt").noconvert(), py::none());
+  define("filter", &bind_filter, "p(x_t = i | y_1..y_t).", threads, steps);
+  define("smooth", &bind_smooth, "p(x_t = i | y_1..y_T).", threads, steps);
+  define("expectation", &bind_expectation, "Smoothed posteriors and expected transition counts.", threads);
+  define("viterbi", &bind_viterbi, "The most probable path.", threads, steps);
+  define("fixed_lag", &bind_fixed_lag, "p(x_t = i | y_1..y_min(t+lag, T)).", py::arg("lag"), threads, steps);
   module.attr("OUTCOMES") = py::make_tuple("ok", "impossible", "partial_nan", "out_of_range", "too_far");
 }
 

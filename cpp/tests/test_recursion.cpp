@@ -126,7 +126,7 @@ TEST_CASE("for_each_sequence repeats in Scaled only what double cannot do") {
   const Problem problem = random_problem(10, 2, 1.0);
   std::vector<int> in_double(2), in_scaled(2);
   const SequenceStatus status =
-      for_each_sequence(problem.a(), problem.pi(), {4, 6}, 1, [&](const auto& chain, Index, Index, Index sequence) {
+      for_each_sequence(problem.a(), problem.pi(), {4, 6}, 1, 1, [&](const auto& chain, Index, Index, Index sequence) {
         const auto k = static_cast<std::size_t>(sequence);
         constexpr bool is_scaled = std::is_same_v<decltype(chain), const Chain<Scaled>&>;
         ++(is_scaled ? in_scaled : in_double)[k];

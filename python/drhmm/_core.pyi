@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 _Array = npt.NDArray[np.float64]
+_Steps = npt.NDArray[np.int64] | None
 _Report = tuple[int, int, int, int]
 
 OUTCOMES: tuple[str, ...]
@@ -24,10 +25,20 @@ def cross_validate(
     n_threads: int = 1,
 ) -> tuple[_Array, _Array]: ...
 def filter(
-    log_ratios: _Array, transmat: _Array, startprob: _Array, lengths: Sequence[int], n_threads: int = 1
+    log_ratios: _Array,
+    transmat: _Array,
+    startprob: _Array,
+    lengths: Sequence[int],
+    n_threads: int = 1,
+    dt: _Steps = None,
 ) -> tuple[_Report, _Array]: ...
 def smooth(
-    log_ratios: _Array, transmat: _Array, startprob: _Array, lengths: Sequence[int], n_threads: int = 1
+    log_ratios: _Array,
+    transmat: _Array,
+    startprob: _Array,
+    lengths: Sequence[int],
+    n_threads: int = 1,
+    dt: _Steps = None,
 ) -> tuple[_Report, _Array]: ...
 def fixed_lag(
     log_ratios: _Array,
@@ -36,9 +47,15 @@ def fixed_lag(
     lengths: Sequence[int],
     lag: int,
     n_threads: int = 1,
+    dt: _Steps = None,
 ) -> tuple[_Report, _Array]: ...
 def viterbi(
-    log_ratios: _Array, transmat: _Array, startprob: _Array, lengths: Sequence[int], n_threads: int = 1
+    log_ratios: _Array,
+    transmat: _Array,
+    startprob: _Array,
+    lengths: Sequence[int],
+    n_threads: int = 1,
+    dt: _Steps = None,
 ) -> tuple[_Report, npt.NDArray[np.int64]]: ...
 def expectation(
     log_ratios: _Array, transmat: _Array, startprob: _Array, lengths: Sequence[int], n_threads: int = 1

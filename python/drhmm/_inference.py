@@ -29,6 +29,7 @@ class BatchInference:
         *,
         lengths: Any = None,
         sequence_id: Any = None,
+        dt: Any = None,
         method: str = "smooth",
         lag: int | None = None,
         novelty_label: Any = None,
@@ -38,6 +39,7 @@ class BatchInference:
             X,
             lengths=lengths,
             sequence_id=sequence_id,
+            dt=dt,
             method=method,
             lag=lag,
             novelty_label=novelty_label,
@@ -50,21 +52,26 @@ class BatchInference:
         *,
         lengths: Any = None,
         sequence_id: Any = None,
+        dt: Any = None,
         method: str = "smooth",
         lag: int | None = None,
     ) -> Any:
         """Probability of each state at each frame; see `Model.predict_proba`."""
         return self._fitted_model().predict_proba(
-            X, lengths=lengths, sequence_id=sequence_id, method=method, lag=lag, n_threads=self.n_threads
+            X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
 
-    def log_ratios(self, X: Any, *, lengths: Any = None, sequence_id: Any = None) -> Any:
+    def log_ratios(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
         """Evidence of each frame; see `Model.log_ratios`."""
-        return self._fitted_model().log_ratios(X, lengths=lengths, sequence_id=sequence_id, n_threads=self.n_threads)
+        return self._fitted_model().log_ratios(
+            X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
+        )
 
-    def novelty_score(self, X: Any, *, lengths: Any = None, sequence_id: Any = None) -> Any:
+    def novelty_score(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
         """How little the known states account for each frame; see `Model.novelty_score`."""
-        return self._fitted_model().novelty_score(X, lengths=lengths, sequence_id=sequence_id, n_threads=self.n_threads)
+        return self._fitted_model().novelty_score(
+            X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
+        )
 
     def novelty_proba(
         self,
@@ -72,12 +79,13 @@ class BatchInference:
         *,
         lengths: Any = None,
         sequence_id: Any = None,
+        dt: Any = None,
         method: str = "filter",
         lag: int | None = None,
     ) -> Any:
         """Probability that the state is none of the known ones; see `Model.novelty_proba`."""
         return self._fitted_model().novelty_proba(
-            X, lengths=lengths, sequence_id=sequence_id, method=method, lag=lag, n_threads=self.n_threads
+            X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
 
     def score(
@@ -87,6 +95,7 @@ class BatchInference:
         *,
         lengths: Any = None,
         sequence_id: Any = None,
+        dt: Any = None,
         sample_weight: Any = None,
         method: str = "smooth",
     ) -> float:
@@ -94,7 +103,7 @@ class BatchInference:
 
         Frames of unknown label are left out.
         """
-        predicted = self.predict(X, lengths=lengths, sequence_id=sequence_id, method=method)
+        predicted = self.predict(X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method)
         sequences = as_sequences(X, lengths, sequence_id)
         truth = encode(as_labels(y, sequences), self.model_.classes, sequences, allow_unknown=True)
         guess = encode(as_labels(predicted, sequences), self.model_.classes, sequences)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ._validation import Array, Lengths, as_lengths, as_samples
+from ._validation import Array, Lengths, Steps, as_lengths, as_samples, as_steps
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Sequences:
     """Samples of whole sequences, one after the other.
 
     ``order`` is the permutation that brought interleaved rows together, or None; ``is_list`` remembers that X was a
-    list of arrays.
+    list of arrays. ``dt`` holds the steps of the chain that lead to each row, None where they are all 1.
     """
 
     samples: Array
@@ -25,6 +25,18 @@ class Sequences:
     dtype: npt.DTypeLike
     order: npt.NDArray[np.int64] | None = None
     is_list: bool = False
+    dt: Steps | None = None
+
+    @property
+    def unbroken(self) -> Lengths:
+        """Lengths of the stretches without a gap: a window never reaches across one."""
+        if self.dt is None:
+            return self.lengths
+        begins = np.zeros(len(self.samples) + 1, dtype=bool)
+        begins[np.cumsum([0, *self.lengths])] = True
+        begins[:-1] |= self.dt > 1
+        parts: Lengths = np.diff(np.flatnonzero(begins)).tolist()
+        return parts
 
     def row(self, place: int) -> int:
         """The caller's row of a place among the rows of whole sequences."""
@@ -50,8 +62,22 @@ def is_list_of_sequences(X: Any) -> bool:
     return isinstance(X, list | tuple) and len(X) > 0 and getattr(X[0], "ndim", 0) == 2
 
 
-def as_sequences(X: Any, lengths: Any = None, sequence_id: Any = None) -> Sequences:
+def as_sequences(X: Any, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Sequences:
     """Read X with `lengths`, with `sequence_id`, as a list of arrays, or as one sequence."""
+    sequences = _without_gaps(X, lengths, sequence_id)
+    return sequences if dt is None else replace(sequences, dt=_arranged_steps(dt, sequences))
+
+
+def _arranged_steps(dt: Any, sequences: Sequences) -> Steps | None:
+    if sequences.is_list:
+        if not isinstance(dt, list | tuple) or [len(np.atleast_1d(part)) for part in dt] != sequences.lengths:
+            raise ValueError("dt must be a list of arrays, one integer per row of each sequence in X")
+        dt = np.concatenate([np.atleast_1d(part) for part in dt])
+    steps = as_steps(dt, len(sequences.samples))
+    return None if steps is None else sequences.arrange(steps)
+
+
+def _without_gaps(X: Any, lengths: Any, sequence_id: Any) -> Sequences:
     if lengths is not None and sequence_id is not None:
         raise ValueError("give lengths or sequence_id, not both")
     if is_list_of_sequences(X):

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 Lengths = list[int]
+Steps = npt.NDArray[np.int64]
 
 ROW_SUM_TOLERANCE = 1e-8
 
@@ -20,6 +21,9 @@ ROW_SUM_TOLERANCE = 1e-8
 LARGEST = 1e100
 
 MOST_THREADS = 4096
+
+#: Steps of the chain between two frames; integers up to here survive JSON and float64.
+LONGEST_GAP = 2**53
 
 
 def as_floats(values: Any, name: str) -> Array:
@@ -100,6 +104,26 @@ def as_lengths(lengths: Any, n_rows: int) -> Lengths:
     checked: Lengths = array.tolist()
     if sum(checked) != n_rows:
         raise ValueError(f"lengths sum to {sum(checked)}, but there are {n_rows} rows")
+    return checked
+
+
+def as_steps(dt: Any, n_rows: int) -> Steps | None:
+    """Steps of the chain since the frame before, one per row; None where every frame follows the one before it."""
+    if dt is None:
+        return None
+    try:
+        steps = np.asarray(dt)
+    except ValueError:
+        steps = np.empty(0)
+    if steps.shape != (n_rows,) or steps.dtype.kind not in "iu":
+        raise ValueError(
+            f"dt must have one integer per row: shape {(n_rows,)}, got shape {steps.shape} of dtype {steps.dtype}"
+        )
+    wrong = (steps < 1) | (steps > LONGEST_GAP)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise ValueError(f"dt has {steps[row]} at row {row}: a frame is 1 to {LONGEST_GAP} steps after the one before")
+    checked: Steps = np.ascontiguousarray(steps, dtype=np.int64)
     return checked
 
 

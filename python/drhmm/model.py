@@ -83,9 +83,9 @@ class Model:
         """Samples that make a frame."""
         return self.evidence.framing.window
 
-    def read(self, X: Any, lengths: Any = None, sequence_id: Any = None) -> Sequences:
+    def read(self, X: Any, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Sequences:
         """Sequences of samples with the columns that the model was learned from."""
-        sequences = as_sequences(X, lengths, sequence_id)
+        sequences = as_sequences(X, lengths, sequence_id, dt)
         n_columns = sequences.samples.shape[1]
         if n_columns != self.n_features:
             raise ValueError(
@@ -99,26 +99,29 @@ class Model:
             raise ValueError("the model has no state for the unknown: learn it with novelty=True")
         return self.evidence
 
-    def log_ratios(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, n_threads: int | None = None) -> Any:
+    def log_ratios(
+        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
+    ) -> Any:
         """Evidence: log w_i(y_t) up to a constant per row, shape (T, S); rows of NaN where a frame is missing."""
-        sequences = self.read(X, lengths, sequence_id)
-        evidence = self.evidence.log_ratios(sequences.samples, sequences.lengths, thread_count(n_threads))
+        sequences = self.read(X, lengths, sequence_id, dt)
+        evidence = self.evidence.log_ratios(sequences.samples, sequences.unbroken, thread_count(n_threads))
         return sequences.restore(evidence.astype(sequences.dtype, copy=False))
 
     def _evidence_and_chain(self, sequences: Sequences, threads: int) -> tuple[Array, dict[str, Any]]:
         """Evidence of all states, the unknown last if there is one, and the arguments of the recursions."""
         transmat, startprob = self.transmat, self.startprob
         if self.novelty is None:
-            log_ratios = self.evidence.log_ratios(sequences.samples, sequences.lengths, threads)
+            log_ratios = self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads)
         else:
             evidence = self._kernel_evidence()
-            log_ratios = evidence.log_ratios_with_novelty(sequences.samples, sequences.lengths, threads)
+            log_ratios = evidence.log_ratios_with_novelty(sequences.samples, sequences.unbroken, threads)
             transmat = self.novelty.transmat(transmat, self.prior)
             startprob = self.novelty.startprob(startprob)
         chain = {
             "transmat": transmat,
             "startprob": startprob,
             "lengths": sequences.lengths,
+            "dt": sequences.dt,
             "n_threads": threads,
         }
         return log_ratios, chain
@@ -128,7 +131,7 @@ class Model:
         if method == "frame":
             # Every frame is a sequence of its own that starts from the training shares; there is no neighbour that
             # could repeat or contradict its evidence, so that the evidence scale does not apply.
-            evidence = self.evidence.log_ratios(sequences.samples, sequences.lengths, threads)
+            evidence = self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads)
             alone = np.ones(len(evidence), dtype=np.int64)
             return recursion.filter(
                 evidence / self.evidence.evidence_scale, self.transmat, self.prior, lengths=alone, n_threads=threads
@@ -147,6 +150,7 @@ class Model:
         *,
         lengths: Any = None,
         sequence_id: Any = None,
+        dt: Any = None,
         method: str = "smooth",
         lag: int | None = None,
         n_threads: int | None = None,
@@ -161,6 +165,9 @@ class Model:
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
         method : {"smooth", "filter", "frame"}
             Given the whole sequence, given the past and the present, or given each frame alone.
         lag : int, optional
@@ -174,7 +181,7 @@ class Model:
             Columns in the order of `classes`; rows sum to 1. If the model has a state for the unknown, these are the
             probabilities given that the state is a known one; see `novelty_proba` for the other.
         """
-        sequences, threads = self._checked(X, lengths, sequence_id, method, METHODS, lag, n_threads)
+        sequences, threads = self._checked(X, lengths, sequence_id, dt, method, METHODS, lag, n_threads)
         posteriors = self._all_posteriors(sequences, method, lag, threads)
         if posteriors.shape[1] > self.n_states:
             known = posteriors[:, : self.n_states]
@@ -186,6 +193,7 @@ class Model:
         X: Any,
         lengths: Any,
         sequence_id: Any,
+        dt: Any,
         method: str,
         methods: tuple[str, ...],
         lag: int | None,
@@ -194,7 +202,7 @@ class Model:
         check_choice(method, "method", methods)
         if lag is not None and method != "smooth":
             raise ValueError(f"lag={lag!r} goes with method='smooth', not {method!r}")
-        return self.read(X, lengths, sequence_id), thread_count(n_threads)
+        return self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
 
     def predict(
         self,
@@ -202,6 +210,7 @@ class Model:
         *,
         lengths: Any = None,
         sequence_id: Any = None,
+        dt: Any = None,
         method: str = "smooth",
         lag: int | None = None,
         novelty_label: Any = None,
@@ -222,7 +231,7 @@ class Model:
         ndarray of shape (T,), or list of such arrays
             Labels from `classes`, and `novelty_label`.
         """
-        sequences, threads = self._checked(X, lengths, sequence_id, method, PATH_METHODS, lag, n_threads)
+        sequences, threads = self._checked(X, lengths, sequence_id, dt, method, PATH_METHODS, lag, n_threads)
         if novelty_label is not None:
             self._kernel_evidence()
             if method == "frame":
@@ -242,15 +251,15 @@ class Model:
         return sequences.restore(labels[states])
 
     def novelty_score(
-        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, n_threads: int | None = None
+        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
     ) -> Any:
         """How little the known states account for each frame: q_* = 1 - sum_i q_i(y_t), in [0, 1].
 
         Close to 1 far from all training data; NaN where a frame is missing. Parameters as in `predict_proba`.
         """
         evidence = self._kernel_evidence()
-        sequences = self.read(X, lengths, sequence_id)
-        estimates = evidence.estimates(sequences.samples, sequences.lengths, thread_count(n_threads))
+        sequences = self.read(X, lengths, sequence_id, dt)
+        estimates = evidence.estimates(sequences.samples, sequences.unbroken, thread_count(n_threads))
         score = np.clip(1 - estimates.sum(axis=1), 0.0, 1.0)
         return sequences.restore(score.astype(sequences.dtype, copy=False))
 
@@ -260,6 +269,7 @@ class Model:
         *,
         lengths: Any = None,
         sequence_id: Any = None,
+        dt: Any = None,
         method: str = "filter",
         lag: int | None = None,
         n_threads: int | None = None,
@@ -269,7 +279,7 @@ class Model:
         Parameters as in `predict_proba`; the method is "filter" (for alarms) or "smooth".
         """
         self._kernel_evidence()
-        sequences, threads = self._checked(X, lengths, sequence_id, method, ("filter", "smooth"), lag, n_threads)
+        sequences, threads = self._checked(X, lengths, sequence_id, dt, method, ("filter", "smooth"), lag, n_threads)
         posteriors = self._all_posteriors(sequences, method, lag, threads)
         return sequences.restore(posteriors[:, -1].astype(sequences.dtype, copy=False))
 

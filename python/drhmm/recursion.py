@@ -4,6 +4,10 @@ Evidence is an array of log ratios, shape (T, S): row t is log w_i(y_t), the log
 to any constant per row. Log-likelihoods work, and so do log posteriors minus log priors. ``-inf`` excludes a state,
 ``+inf`` excludes all others, a row of NaN is a missing frame. `transmat[i, j]` is p(x_t = j | x_{t-1} = i),
 `startprob[i]` is p(x_1 = i); exact zeros are legal and stay exact zeros.
+
+Where frames are not evenly spaced, `dt` says how many steps of the chain lead to each: 1 where nothing is missing, k
+where k - 1 steps have no frame. The first entry of a sequence counts from its start, where it is 1. A gap of any length
+costs one product for each binary digit of dt.
 """
 
 from __future__ import annotations
@@ -17,9 +21,11 @@ from . import _core
 from ._validation import (
     Array,
     Lengths,
+    Steps,
     as_lengths,
     as_matrix,
     as_startprob,
+    as_steps,
     as_transmat,
     check_integer,
     thread_count,
@@ -32,7 +38,9 @@ LARGEST_DIFFERENCE = 2.0**36
 __all__ = ["expected_transitions", "filter", "fixed_lag", "smooth", "viterbi"]
 
 
-def _problem(log_ratios: Any, transmat: Any, startprob: Any, lengths: Any) -> tuple[Array, Array, Array, Lengths]:
+def _problem(
+    log_ratios: Any, transmat: Any, startprob: Any, lengths: Any, dt: Any = None
+) -> tuple[Array, Array, Array, Lengths, Steps | None]:
     evidence = as_matrix(log_ratios, "log_ratios")
     n_frames, n_states = evidence.shape
     if n_frames == 0 or n_states == 0:
@@ -42,6 +50,7 @@ def _problem(log_ratios: Any, transmat: Any, startprob: Any, lengths: Any) -> tu
         as_transmat(transmat, n_states),
         as_startprob(startprob, n_states),
         as_lengths(lengths, n_frames),
+        as_steps(dt, n_frames),
     )
 
 
@@ -65,7 +74,13 @@ def _raise(report: tuple[int, int, int, int], lengths: Lengths) -> None:
 
 
 def filter(  # noqa: A001
-    log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
+    log_ratios: Any,
+    transmat: Any,
+    startprob: Any,
+    *,
+    lengths: Any = None,
+    dt: Any = None,
+    n_threads: int | None = None,
 ) -> Array:
     """Posterior of each state given the past and the present.
 
@@ -79,6 +94,8 @@ def filter(  # noqa: A001
         Probabilities of the first state.
     lengths : sequence of int, optional
         Lengths of the sequences that `log_ratios` holds one after the other; one sequence by default.
+    dt : array of int, shape (T,), optional
+        Steps of the chain that lead to each frame, see the module; all 1 by default.
     n_threads : int, optional
         Threads over sequences; all cores by default.
 
@@ -101,14 +118,20 @@ def filter(  # noqa: A001
     array([[0.8  , 0.2  ],
            [0.416, 0.584]])
     """
-    evidence, a, pi, parts = _problem(log_ratios, transmat, startprob, lengths)
-    report, posteriors = _core.filter(evidence, a, pi, parts, thread_count(n_threads))
+    evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
+    report, posteriors = _core.filter(evidence, a, pi, parts, thread_count(n_threads), steps)
     _raise(report, parts)
     return posteriors
 
 
 def smooth(
-    log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
+    log_ratios: Any,
+    transmat: Any,
+    startprob: Any,
+    *,
+    lengths: Any = None,
+    dt: Any = None,
+    n_threads: int | None = None,
 ) -> Array:
     """Posterior of each state given the whole sequence.
 
@@ -119,8 +142,8 @@ def smooth(
     ndarray of shape (T, S)
         p(x_t = i | y_1..y_T); rows sum to 1.
     """
-    evidence, a, pi, parts = _problem(log_ratios, transmat, startprob, lengths)
-    report, posteriors = _core.smooth(evidence, a, pi, parts, thread_count(n_threads))
+    evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
+    report, posteriors = _core.smooth(evidence, a, pi, parts, thread_count(n_threads), steps)
     _raise(report, parts)
     return posteriors
 
@@ -132,27 +155,34 @@ def fixed_lag(
     lag: int,
     *,
     lengths: Any = None,
+    dt: Any = None,
     n_threads: int | None = None,
 ) -> Array:
     """Posterior of each state given the past, the present and the next `lag` frames.
 
-    Parameters and errors as in `filter`. ``lag=0`` is filtering; a lag of T - 1 or more is smoothing. The work per
-    frame grows with the lag.
+    Parameters and errors as in `filter`. ``lag=0`` is filtering; a lag of T - 1 or more is smoothing. The lag
+    counts frames, whatever `dt` is between them; the work per frame grows with it.
 
     Returns
     -------
     ndarray of shape (T, S)
         p(x_t = i | y_1..y_min(t+lag, T)); rows sum to 1.
     """
-    evidence, a, pi, parts = _problem(log_ratios, transmat, startprob, lengths)
+    evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
     lag = min(check_integer(lag, "lag", low=0), len(evidence))
-    report, posteriors = _core.fixed_lag(evidence, a, pi, parts, lag, thread_count(n_threads))
+    report, posteriors = _core.fixed_lag(evidence, a, pi, parts, lag, thread_count(n_threads), steps)
     _raise(report, parts)
     return posteriors
 
 
 def viterbi(
-    log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
+    log_ratios: Any,
+    transmat: Any,
+    startprob: Any,
+    *,
+    lengths: Any = None,
+    dt: Any = None,
+    n_threads: int | None = None,
 ) -> npt.NDArray[np.int64]:
     """Most probable path of each sequence.
 
@@ -161,10 +191,11 @@ def viterbi(
     Returns
     -------
     ndarray of shape (T,)
-        State indices; where paths are equally probable, the one with the lower index wins.
+        State indices; where paths are equally probable, the one with the lower index wins. With `dt`, the most
+        probable states at the frames, whatever happened between them.
     """
-    evidence, a, pi, parts = _problem(log_ratios, transmat, startprob, lengths)
-    report, path = _core.viterbi(evidence, a, pi, parts, thread_count(n_threads))
+    evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
+    report, path = _core.viterbi(evidence, a, pi, parts, thread_count(n_threads), steps)
     _raise(report, parts)
     return path
 
@@ -188,7 +219,7 @@ def expectation(
     log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
 ) -> tuple[Array, Array]:
     """Smoothed posteriors and expected transitions in one pass: the E step of learning."""
-    evidence, a, pi, parts = _problem(log_ratios, transmat, startprob, lengths)
+    evidence, a, pi, parts, _ = _problem(log_ratios, transmat, startprob, lengths)
     report, posteriors, counts = _core.expectation(evidence, a, pi, parts, thread_count(n_threads))
     _raise(report, parts)
     return posteriors, counts

@@ -7,16 +7,13 @@ namespace drhmm {
 
 // Calls visit(t, message) with the forward message of each frame; visit may return an outcome that stops the pass.
 template <class Number, class Visit>
-Status forward_pass(const ConstRows& log_ratios, const Chain<Number>& chain, const Visit& visit) {
+Status forward_pass(const EvidenceRows& evidence, const Chain<Number>& chain, const Visit& visit) {
   NumberVector<Number> message = chain.startprob;
-  NumberVector<Number> predicted(chain.n_states());
+  NumberVector<Number> scratch(chain.n_states());
   Status status;
-  for (Index t = 0; t < log_ratios.rows(); ++t) {
-    if (t > 0) {
-      predicted.noalias() = chain.transposed * message;
-      message = predicted;
-    }
-    status.outcome = condition(log_ratios.row(t).data(), chain.range, message, status.column);
+  for (Index t = 0; t < evidence.n_frames(); ++t) {
+    status.outcome = predict_forward(chain, evidence.steps(t), message, scratch);
+    if (status.ok()) status.outcome = condition(evidence.row(t), chain.range, message, status.column);
     if (status.ok()) status.outcome = visit(t, message);
     if (!status.ok()) {
       status.frame = t;
@@ -28,8 +25,8 @@ Status forward_pass(const ConstRows& log_ratios, const Chain<Number>& chain, con
 
 // posteriors (T, S): p(x_t = i | y_1..y_t).
 template <class Number>
-Status filter(const ConstRows& log_ratios, const Chain<Number>& chain, Rows posteriors) {
-  return forward_pass(log_ratios, chain, [&](Index t, const NumberVector<Number>& message) {
+Status filter(const EvidenceRows& evidence, const Chain<Number>& chain, Rows posteriors) {
+  return forward_pass(evidence, chain, [&](Index t, const NumberVector<Number>& message) {
     return normalize(message, posteriors.row(t).data()) ? Outcome::ok : Outcome::out_of_range;
   });
 }

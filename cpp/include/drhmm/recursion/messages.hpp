@@ -20,9 +20,9 @@ inline Eigen::Map<NumberMatrix<Scaled>> message_storage(Rows posteriors, std::ve
 
 // Column t of storage <- forward message of frame t.
 template <class Number>
-Status keep_forward(const ConstRows& log_ratios, const Chain<Number>& chain,
+Status keep_forward(const EvidenceRows& evidence, const Chain<Number>& chain,
                     Eigen::Map<NumberMatrix<Number>>& storage) {
-  return forward_pass(log_ratios, chain, [&](Index t, const NumberVector<Number>& message) {
+  return forward_pass(evidence, chain, [&](Index t, const NumberVector<Number>& message) {
     storage.col(t) = message;
     return Outcome::ok;
   });

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -25,8 +26,11 @@ class Scaled {
     }
   }
 
-  // The largest |x| that exp takes: the exponents of 2^26 such frames in a row still add up without overflow.
+  // The largest |x| that exp takes.
   static constexpr double kLargest = 0x1p36;
+  // Exponents stop here, on either side: sums and differences of two of them stay within 64 bits, and what is possible
+  // never becomes zero, however many frames speak against it.
+  static constexpr std::int64_t kLargestExponent = std::int64_t{1} << 61;
 
   // e^(x + tail), tail being the digits that did not fit into x.
   static Scaled exp(double x, double tail = 0) {
@@ -54,7 +58,7 @@ class Scaled {
   friend Scaled operator/(Scaled a, Scaled b) {
     Scaled result(a.mantissa_ / b.mantissa_, a.exponent_ - b.exponent_);
     if (result.mantissa_ < 1 && result.mantissa_ > 0) result = Scaled(2 * result.mantissa_, result.exponent_ - 1);
-    return result;
+    return result.renormalized();
   }
   friend Scaled operator+(Scaled a, Scaled b) {
     if (a < b) std::swap(a, b);
@@ -76,8 +80,9 @@ class Scaled {
   Scaled(double mantissa, std::int64_t exponent) : mantissa_(mantissa), exponent_(exponent) {}
 
   Scaled renormalized() const {
-    if (mantissa_ >= 2) return Scaled(mantissa_ / 2, exponent_ + 1);
-    return mantissa_ == 0 ? Scaled() : *this;
+    if (mantissa_ == 0) return {};
+    const Scaled result = mantissa_ >= 2 ? Scaled(mantissa_ / 2, exponent_ + 1) : *this;
+    return {result.mantissa_, std::clamp(result.exponent_, -kLargestExponent, kLargestExponent)};
   }
 
   static double power_of_two(std::int64_t exponent) {

@@ -14,12 +14,17 @@ struct SequenceStatus {
 };
 
 // Calls recursion(chain, begin, length, sequence) for every sequence with a Chain<double>, and again with a
-// Chain<Scaled> if that ran out of range. Reports the first sequence that failed.
+// Chain<Scaled> if that ran out of range. Reports the first sequence that failed. Gaps have at most longest_gap steps.
 template <class Recursion>
 SequenceStatus for_each_sequence(const ConstRows& transmat, const Eigen::Map<const Vector>& startprob,
-                                 const std::vector<Index>& lengths, int n_threads, const Recursion& recursion) {
-  const Chain<double> chain(transmat, startprob);
-  const Chain<Scaled> scaled_chain(transmat, startprob);
+                                 const std::vector<Index>& lengths, std::int64_t longest_gap, int n_threads,
+                                 const Recursion& recursion) {
+  Chain<double> chain(transmat, startprob);
+  Chain<Scaled> scaled_chain(transmat, startprob);
+  if (longest_gap > 1) {
+    chain.reach(longest_gap);
+    scaled_chain.reach(longest_gap);
+  }
   std::vector<Index> begins(lengths.size());
   for (std::size_t k = 1; k < lengths.size(); ++k) begins[k] = begins[k - 1] + lengths[k - 1];
   std::vector<Status> statuses(lengths.size());

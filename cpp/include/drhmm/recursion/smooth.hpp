@@ -6,12 +6,12 @@
 namespace drhmm {
 
 // posteriors (T, S): p(x_t = i | y_1..y_T).
-// If counts is given, counts_ij += sum_t p(x_t = i, x_{t+1} = j | y_1..y_T).
+// If counts is given (and there are no gaps), counts_ij += sum_t p(x_t = i, x_{t+1} = j | y_1..y_T).
 template <class Number>
-Status smooth(const ConstRows& log_ratios, const Chain<Number>& chain, Rows posteriors, Matrix* counts = nullptr) {
+Status smooth(const EvidenceRows& evidence, const Chain<Number>& chain, Rows posteriors, Matrix* counts = nullptr) {
   std::vector<Number> memory;
   auto forward = message_storage(posteriors, memory);
-  Status status = keep_forward(log_ratios, chain, forward);
+  Status status = keep_forward(evidence, chain, forward);
   if (!status.ok()) return status;
 
   const Index n_states = chain.n_states();
@@ -20,13 +20,14 @@ Status smooth(const ConstRows& log_ratios, const Chain<Number>& chain, Rows post
   NumberVector<Number> backward = NumberVector<Number>::Ones(n_states);
   NumberVector<Number> current(n_states);
   NumberVector<Number> smoothed(n_states);
-  for (Index t = log_ratios.rows() - 1; t >= 0; --t) {
-    const bool last = t + 1 == log_ratios.rows();
+  for (Index t = evidence.n_frames() - 1; t >= 0; --t) {
+    const bool last = t + 1 == evidence.n_frames();
     if (!last) {
       conditioned = backward;
       drop_unreachable(current, conditioned);  // current is still the forward message of frame t + 1
-      status.outcome = condition(log_ratios.row(t + 1).data(), chain.range, conditioned, status.column);
-      backward.noalias() = chain.transmat * conditioned;
+      status.outcome = condition(evidence.row(t + 1), chain.range, conditioned, status.column);
+      backward = conditioned;
+      if (status.ok()) status.outcome = predict_backward(chain, evidence.steps(t + 1), backward, smoothed);
     }
     current = forward.col(t);
     smoothed = current.cwiseProduct(backward);

@@ -1,5 +1,5 @@
 // The two steps that every recursion is made of, and the only place that scales:
-//   predict    message <- A^T message (forward), A message (backward)
+//   predict    message <- (A^dt)^T message (forward), A^dt message (backward)
 //   condition  message_i <- message_i * w_i(y_t), then divided by a power of two so that the pivot is in [1, 2)
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "drhmm/recursion/chain.hpp"
+#include "drhmm/recursion/evidence.hpp"
 
 namespace drhmm {
 
@@ -49,16 +50,19 @@ inline Scaled weighted(Scaled message, double log_ratio, double pivot) {
   return message * Scaled::exp(difference, std::isfinite(tail) ? tail : 0.0);
 }
 
+// Whether double can carry every entry on without loss, or mixing makes the loss irrelevant.
+inline bool within_range(const NumberVector<double>& message, Range range) {
+  constexpr double kSmallestRatio = 0x1p-960;
+  return range == Range::mixing || !(message.array() > 0 && message.array() < kSmallestRatio).any();
+}
+
+inline bool within_range(const NumberVector<Scaled>&, Range) { return true; }
+
 // Divides by a power of two, exactly, so that the largest entry lies in [1, 2).
-// Fails where an entry is too small for double to carry it on without loss, unless mixing makes it irrelevant.
 inline Outcome rescale(NumberVector<double>& message, Range range) {
   constexpr double kSmallestPivot = 0x1p-60;
-  constexpr double kSmallestRatio = 0x1p-960;
   const double largest = message.maxCoeff();
-  if (!(largest >= kSmallestPivot)) return Outcome::out_of_range;
-  if (range != Range::mixing && (message.array() > 0 && message.array() < kSmallestRatio).any()) {
-    return Outcome::out_of_range;
-  }
+  if (!(largest >= kSmallestPivot) || !within_range(message, range)) return Outcome::out_of_range;
   message *= std::ldexp(1.0, -std::ilogb(largest));
   return Outcome::ok;
 }
@@ -70,6 +74,40 @@ inline Outcome rescale(NumberVector<Scaled>& message, Range) {
 }
 
 }  // namespace detail
+
+// message <- p(x_t+dt) from p(x_t), up to a constant; predicted is scratch memory.
+template <class Number>
+Outcome predict_forward(const Chain<Number>& chain, std::int64_t dt, NumberVector<Number>& message,
+                        NumberVector<Number>& predicted) {
+  if (dt == 1) {
+    predicted.noalias() = chain.transposed * message;
+    message.swap(predicted);
+    return Outcome::ok;
+  }
+  const bool fits = chain.powers.for_each_factor(dt, [&](const NumberMatrix<Number>& power) {
+    predicted.noalias() = power.transpose() * message;
+    message.swap(predicted);
+    return detail::within_range(message, chain.range);
+  });
+  return fits ? Outcome::ok : Outcome::out_of_range;
+}
+
+// message <- p(y_t+dt.. | x_t) from p(y_t+dt.. | x_t+dt), up to a constant.
+template <class Number>
+Outcome predict_backward(const Chain<Number>& chain, std::int64_t dt, NumberVector<Number>& message,
+                         NumberVector<Number>& predicted) {
+  if (dt == 1) {
+    predicted.noalias() = chain.transmat * message;
+    message.swap(predicted);
+    return Outcome::ok;
+  }
+  const bool fits = chain.powers.for_each_factor(dt, [&](const NumberMatrix<Number>& power) {
+    predicted.noalias() = power * message;
+    message.swap(predicted);
+    return detail::within_range(message, chain.range);
+  });
+  return fits ? Outcome::ok : Outcome::out_of_range;
+}
 
 // message <- message .* w(y_t), where row holds log w(y_t); a row of NaN is a missing frame.
 template <class Number>
