@@ -147,22 +147,24 @@ def test_two_gaps_in_a_row_are_one(seed, n_states, kind, first, second):
     assert_allclose(in_two[2], in_one[1], atol=1e-12)
 
 
+@pytest.fixture(scope="module")
+def estimator():
+    X, y = blobs(0)
+    return DensityRatioHMM(window=3, novelty=True, n_basis=40, random_state=0).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def gaps():
+    X, y = blobs(1, n_frames=60)
+    dt = np.random.default_rng(0).choice([1, 1, 1, 2, 9], size=60)
+    rows = np.cumsum(dt) - 1
+    filled = np.full((rows[-1] + 1, 2), np.nan)
+    filled[rows] = X
+    return X, y, dt, filled, rows
+
+
 class TestModel:
     """Through windows and kernels: a gap of k steps is k - 1 rows of NaN."""
-
-    @pytest.fixture(scope="class")
-    def estimator(self):
-        X, y = blobs(0)
-        return DensityRatioHMM(window=3, novelty=True, n_basis=40, random_state=0).fit(X, y)
-
-    @pytest.fixture(scope="class")
-    def gaps(self):
-        X, y = blobs(1, n_frames=60)
-        dt = np.random.default_rng(0).choice([1, 1, 1, 2, 9], size=60)
-        rows = np.cumsum(dt) - 1
-        filled = np.full((rows[-1] + 1, 2), np.nan)
-        filled[rows] = X
-        return X, y, dt, filled, rows
 
     @pytest.mark.parametrize("method", ["smooth", "filter", "frame"])
     def test_predict_proba(self, estimator, gaps, method):
