@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <utility>
 
 #include "drhmm/ratio/cross_validation.hpp"
@@ -167,8 +168,9 @@ void bind_ratio(py::module_& module) {
              py::arg("relative_rhos"), py::arg("n_threads") = 1,
              "Held-out squared loss, (rhos, folds), and held-out estimates, (rhos, n, S), of folds that follow one "
              "another in frames.");
-  py::class_<LeastSquaresRatio>(module, "LeastSquaresRatio", py::module_local(),
-                                "Log density ratios between states from least-squares posterior estimates.")
+  py::class_<LeastSquaresRatio, std::shared_ptr<LeastSquaresRatio>>(
+      module, "LeastSquaresRatio", py::module_local(),
+      "Log density ratios between states from least-squares posterior estimates.")
       .def(py::init(&make_ratio), py::kw_only(), py::arg("centers").noconvert(), py::arg("sigma"),
            py::arg("theta").noconvert(), py::arg("prior").noconvert(), py::arg("floor"), py::arg("evidence_scale"),
            py::arg("mean").noconvert(), py::arg("scale").noconvert(), py::arg("window"))

@@ -10,6 +10,7 @@
 #include "drhmm/recursion/sequences.hpp"
 #include "drhmm/recursion/smooth.hpp"
 #include "drhmm/recursion/viterbi.hpp"
+#include "report.hpp"
 
 namespace drhmm::bindings {
 
@@ -42,13 +43,6 @@ struct Problem {
             dt == nullptr ? nullptr : dt + begin};
   }
 };
-
-// (outcome, sequence, frame, column); Python turns it into an exception.
-using Report = std::tuple<int, Index, Index, Index>;
-
-Report report(const SequenceStatus& status) {
-  return {static_cast<int>(status.status.outcome), status.sequence, status.status.frame, status.status.column};
-}
 
 // Runs recursion(rows, chain, posteriors, sequence) over all sequences into one (T, S) array.
 template <class Recursion>

@@ -6,8 +6,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import recursion
-from .exceptions import ImpossibleDataError
+from .exceptions import ImpossibleDataError, ModelFormatError, SnapshotError
+from .io import load
 from .model import Model
+from .streaming import Stream, StreamBatch
 from .version import __version__, show_versions
 
 if TYPE_CHECKING:
@@ -18,8 +20,13 @@ __all__ = [
     "DensityRatioHMM",
     "ImpossibleDataError",
     "Model",
+    "ModelFormatError",
+    "SnapshotError",
+    "Stream",
+    "StreamBatch",
     "__version__",
     "datasets",
+    "load",
     "plotting",
     "ratios",
     "recursion",

@@ -1,6 +1,7 @@
-"""The native core: features, ratios and recursions on C-contiguous float64 arrays."""
+"""The native core: features, ratios, recursions and streams on C-contiguous float64 arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -94,3 +95,47 @@ class LeastSquaresRatio:
     def log_ratios(
         self, samples: _Array, lengths: Sequence[int], n_threads: int = 1, with_novelty: bool = False
     ) -> _Array: ...
+
+class LiveStreams:
+    def __init__(
+        self,
+        *,
+        transmat: _Array,
+        startprob: _Array,
+        mean: _Array,
+        scale: _Array,
+        window: int,
+        n_known: int,
+        lag: int,
+        ratio: LeastSquaresRatio | None,
+    ) -> None: ...
+    def add(self, n: int) -> list[int]: ...
+    def reset(self, rows: Sequence[int]) -> None: ...
+    def retire(self, rows: Sequence[int]) -> None: ...
+    def live(self) -> npt.NDArray[np.bool_]: ...
+    def n_frames(self) -> npt.NDArray[np.int64]: ...
+    def step(
+        self,
+        samples: _Array,
+        active: npt.NDArray[np.bool_],
+        dt: _Steps,
+        n_threads: int,
+        evaluate: Callable[[_Array], _Array] | None,
+    ) -> tuple[_Report, _Array]: ...
+    def step_one(
+        self, sample: _Array, dt: int, evaluate: Callable[[_Array], _Array] | None
+    ) -> tuple[_Report, _Array | None]: ...
+    def posterior(self, row: int, back: int) -> tuple[_Report, _Array]: ...
+    def state(self) -> tuple[npt.NDArray[Any], ...]: ...
+    def restore(
+        self,
+        live: npt.NDArray[np.bool_],
+        n_frames: npt.NDArray[np.int64],
+        wide: npt.NDArray[np.bool_],
+        n_past: npt.NDArray[np.int64],
+        past: _Array,
+        mantissa: _Array,
+        exponent: npt.NDArray[np.int64],
+        evidence: _Array,
+        dt: npt.NDArray[np.int64],
+    ) -> None: ...

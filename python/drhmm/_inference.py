@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ._labels import UNKNOWN, as_labels, encode
 from ._sequences import as_sequences
 from ._validation import as_weights
 from .model import Model
+from .streaming import Stream
 
 
 class BatchInference:
@@ -87,6 +89,14 @@ class BatchInference:
         return self._fitted_model().novelty_proba(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
+
+    def stream(self, lag: int = 0) -> Stream:
+        """A live sequence on the model; see `Model.stream`."""
+        return self._fitted_model().stream(lag)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file for `drhmm.load`; see `Model.save`."""
+        self._fitted_model().save(path)
 
     def score(
         self,

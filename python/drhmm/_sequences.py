@@ -57,6 +57,13 @@ class Sequences:
         return values
 
 
+def feature_names_of(X: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a table (pandas, polars), or of the first of several; None where X has no names."""
+    table = X[0] if isinstance(X, list | tuple) and len(X) > 0 else X
+    names = list(getattr(table, "columns", ()))
+    return tuple(names) if names and all(isinstance(name, str) for name in names) else None
+
+
 def is_list_of_sequences(X: Any) -> bool:
     """Whether X is a list or tuple of two-dimensional arrays (a list of rows is one array)."""
     return isinstance(X, list | tuple) and len(X) > 0 and getattr(X[0], "ndim", 0) == 2

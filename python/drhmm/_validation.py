@@ -84,6 +84,23 @@ def as_samples(values: Any, name: str = "X") -> Array:
     return samples
 
 
+def as_sample(values: Any, n_columns: int, name: str = "x") -> Array:
+    """One sample of a stream, shape (d,); None is a missing one. Infinities are left to the core."""
+    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.carray:
+        sample: Array = values
+    elif values is None:
+        return np.full(n_columns, np.nan)
+    else:
+        sample = as_matrix(np.atleast_2d(values) if np.ndim(values) < 2 else values, name)
+        if len(sample) == 1:
+            sample = sample[0]
+    if sample.shape == (1, n_columns):
+        sample = sample[0]
+    if sample.shape != (n_columns,):
+        raise ValueError(f"{name} must be one sample with {n_columns} columns, got shape {np.shape(values)}")
+    return sample
+
+
 def as_lengths(lengths: Any, n_rows: int) -> Lengths:
     """Positive sequence lengths that sum to the number of rows; None is one sequence."""
     if lengths is None:

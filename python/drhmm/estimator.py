@@ -13,8 +13,9 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from ._inference import BatchInference
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
-from ._sequences import Sequences, as_sequences
+from ._sequences import Sequences, as_sequences, feature_names_of
 from ._validation import LARGEST, Array, as_weights, check_choice, check_integer, check_number, read_only, thread_count
+from .contents import as_json
 from .evidence import KernelEvidence
 from .features import learn_framing, random_state_of
 from .learning import (
@@ -25,7 +26,7 @@ from .learning import (
     learn_unlabelled,
 )
 from .model import Model
-from .novelty import Novelty
+from .novelty import LONGEST_DURATION, Novelty
 from .partial import PartialFit
 from .ratios.least_squares import LeastSquares
 from .ratios.source import RatioSource, check_source, class_shares
@@ -109,6 +110,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         All of it, frozen, for inference.
     n_features_in_ : int
         Columns of X.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if X was a table with names.
 
     Examples
     --------
@@ -185,7 +188,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             check_number(self.evidence_scale, "evidence_scale", low=1 / LARGEST, high=LARGEST)
         check_integer(self.window, "window", low=1)
         check_number(self.novelty_rate, "novelty_rate", low=0, high=1, low_open=True, high_open=True)
-        check_number(self.novelty_duration, "novelty_duration", low=1)
+        check_number(self.novelty_duration, "novelty_duration", low=1, high=LONGEST_DURATION)
         check_integer(self.max_iter, "max_iter", low=1)
         check_number(self.tol, "tol", low=0)
         check_integer(self.n_init, "n_init", low=1)
@@ -319,6 +322,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             read_only(class_shares(learned.targets, training.weights)),
             evidence_of(learned, framing, evidence_scale),
             self._novelty(),
+            feature_names_of(X),
+            {name: as_json(value) for name, value in self.get_params(deep=False).items()},
         )
         self._adopt(
             model,
@@ -349,6 +354,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.transmat_, self.startprob_ = model.transmat, model.startprob
         self.evidence_scale_ = model.evidence.evidence_scale
         self.n_features_in_ = model.n_features
+        if model.feature_names is not None:
+            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
         self.n_iter_, self.converged_, self.history_ = n_iter, converged, list(history)
         if isinstance(model.evidence, KernelEvidence):
             self.centers_, self.theta_, self.sigma_ = model.evidence.centers, model.evidence.theta, model.evidence.sigma

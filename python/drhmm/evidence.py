@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Protocol
 
@@ -25,6 +26,10 @@ class Evidence(Protocol):
 
     def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
         """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
+        ...
+
+    def streamed(self) -> _core.LeastSquaresRatio | Callable[[Array], Array]:
+        """What turns single frames into log ratios: the native core, or a function of frames (k, D)."""
         ...
 
 
@@ -75,6 +80,10 @@ class KernelEvidence:
     def log_ratios_with_novelty(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
         """Log w_i(y_t) and log w_*(y_t), shape (T, S + 1): w_* = q_*^kappa, q_* = 1 - sum_i q_i in [floor, 1]."""
         return self._native.log_ratios(samples, lengths, n_threads, with_novelty=True)
+
+    def streamed(self) -> _core.LeastSquaresRatio:
+        """What turns single frames into log ratios."""
+        return self._native
 
     def estimates(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
         """Unclipped estimates of p(x_t = i | y_t), shape (T, S); rows of NaN where a frame is missing."""

@@ -29,3 +29,11 @@ class ImpossibleDataError(ValueError):
             "use a positive floor, a transition prior, or NaN to mark the frame as missing "
             "(known labels are evidence, too)"
         )
+
+
+class ModelFormatError(ValueError):
+    """A file is not a model that this version can read: damaged, incomplete, of another kind or of a newer format."""
+
+
+class SnapshotError(ValueError):
+    """Bytes are not a snapshot that this model can resume: damaged, of another model or of a newer format."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from . import recursion
-from ._sequences import Sequences, as_sequences
+from ._sequences import Sequences, as_sequences, feature_names_of
 from ._validation import Array, check_choice, read_only, thread_count
+from .contents import fingerprint_of
 from .evidence import Evidence, KernelEvidence
 from .exceptions import ImpossibleDataError
 from .novelty import Novelty
+from .streaming import Stream, StreamBatch, resume_batch, resume_stream
 
 METHODS = ("smooth", "filter", "frame")
 PATH_METHODS = (*METHODS, "viterbi")
@@ -41,6 +46,10 @@ class Model:
         From samples to log ratios.
     novelty : Novelty or None
         Rate and duration of the state for the unknown, if the model has one.
+    feature_names : tuple of str, or None
+        Names of the columns, if the training data had names.
+    settings : mapping
+        The settings of the estimator that learned the model, as JSON: for the record.
     """
 
     classes: npt.NDArray[Any]
@@ -49,6 +58,8 @@ class Model:
     prior: Array
     evidence: Evidence
     novelty: Novelty | None = None
+    feature_names: tuple[str, ...] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("transmat", "startprob", "prior"):
@@ -56,9 +67,13 @@ class Model:
         classes = self.classes.copy()
         classes.setflags(write=False)
         object.__setattr__(self, "classes", classes)
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        if self.feature_names is not None and len(self.feature_names) != self.n_features:
+            raise ValueError(f"there are {len(self.feature_names)} feature_names for {self.n_features} columns")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Model, tuple(getattr(self, item.name) for item in fields(self))
+        parts = {item.name: getattr(self, item.name) for item in fields(self)}
+        return Model, tuple((parts | {"settings": dict(self.settings)}).values())
 
     def __repr__(self) -> str:
         source = "" if isinstance(self.evidence, KernelEvidence) else f", {self.evidence}"
@@ -67,6 +82,11 @@ class Model:
             f"Model(classes={self.classes.tolist()}, n_features={self.n_features}, window={self.window}"
             f"{source}{unknown})"
         )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits that stand for everything that inference depends on."""
+        return fingerprint_of(self)
 
     @property
     def n_states(self) -> int:
@@ -91,7 +111,23 @@ class Model:
             raise ValueError(
                 f"X has {n_columns} features, but the model was learned from {self.n_features} features as input"
             )
+        names = feature_names_of(X)
+        if names is not None and self.feature_names is not None and names != self.feature_names:
+            raise ValueError(
+                f"the columns of X are {', '.join(names)}; the model was learned from {', '.join(self.feature_names)}, "
+                "in this order"
+            )
         return sequences
+
+    def check_novelty(self) -> None:
+        """Raise a ValueError if the model has no state for the unknown."""
+        self._kernel_evidence()
+
+    def chain(self) -> tuple[Array, Array]:
+        """Transition and start probabilities of all states, the unknown last if there is one."""
+        if self.novelty is None:
+            return self.transmat, self.startprob
+        return self.novelty.transmat(self.transmat, self.prior), self.novelty.startprob(self.startprob)
 
     def _kernel_evidence(self) -> KernelEvidence:
         """The evidence that can see novelty."""
@@ -109,14 +145,12 @@ class Model:
 
     def _evidence_and_chain(self, sequences: Sequences, threads: int) -> tuple[Array, dict[str, Any]]:
         """Evidence of all states, the unknown last if there is one, and the arguments of the recursions."""
-        transmat, startprob = self.transmat, self.startprob
+        transmat, startprob = self.chain()
         if self.novelty is None:
             log_ratios = self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads)
         else:
             evidence = self._kernel_evidence()
             log_ratios = evidence.log_ratios_with_novelty(sequences.samples, sequences.unbroken, threads)
-            transmat = self.novelty.transmat(transmat, self.prior)
-            startprob = self.novelty.startprob(startprob)
         chain = {
             "transmat": transmat,
             "startprob": startprob,
@@ -282,6 +316,42 @@ class Model:
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, ("filter", "smooth"), lag, n_threads)
         posteriors = self._all_posteriors(sequences, method, lag, threads)
         return sequences.restore(posteriors[:, -1].astype(sequences.dtype, copy=False))
+
+    def stream(self, lag: int = 0) -> Stream:
+        """A live sequence, one frame at a time; with a lag L, frames are answered L frames later."""
+        return Stream(self, lag)
+
+    def stream_batch(self, n: int = 0, lag: int = 0, *, n_threads: int | None = None) -> StreamBatch:
+        """Live sequences that are stepped together, n of them to begin with."""
+        return StreamBatch(self, n, lag, n_threads=n_threads)
+
+    def resume(self, snapshot: bytes) -> Stream:
+        """The stream that `Stream.snapshot` saved, to go on with; a SnapshotError says why that cannot be."""
+        return resume_stream(self, snapshot)
+
+    def resume_batch(self, snapshot: bytes, *, n_threads: int | None = None) -> StreamBatch:
+        """The streams that `StreamBatch.snapshot` saved, to go on with."""
+        return resume_batch(self, snapshot, n_threads)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, for `drhmm.load`.
+
+        The file holds arrays and JSON (safetensors), never code. It is complete or not there: the bytes go to a
+        temporary file in the same folder, to the disk, and then take the name.
+
+        Parameters
+        ----------
+        path : path
+            The file, by custom with the ending ``.drhmm``.
+
+        Raises
+        ------
+        ValueError
+            If the evidence is an object that only pickle can save.
+        """
+        from .io import save
+
+        save(self, path)
 
 
 @contextmanager

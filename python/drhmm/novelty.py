@@ -8,6 +8,9 @@ import numpy as np
 
 from ._validation import Array
 
+#: Mean frames that the unknown may last.
+LONGEST_DURATION = 1e9
+
 
 @dataclass(frozen=True)
 class Novelty:

@@ -12,7 +12,7 @@ costs one product for each binary digit of dt.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -55,12 +55,15 @@ def _problem(
 
 
 def _raise(report: tuple[int, int, int, int], lengths: Lengths) -> None:
-    """Turn the core's report into an exception."""
+    """Turn the core's report into an exception, if it is one."""
     outcome, sequence, frame, column = report
+    if outcome != 0:
+        raise_failure(outcome, sequence, frame, sum(lengths[:sequence]) + frame, column)
+
+
+def raise_failure(outcome: int, sequence: int, frame: int, row: int, column: int) -> NoReturn:
+    """The exception of an outcome of the native core that is not ok."""
     name = _core.OUTCOMES[outcome]
-    if name == "ok":
-        return
-    row = sum(lengths[:sequence]) + frame
     if name == "impossible":
         raise ImpossibleDataError(sequence, frame, row)
     if name == "partial_nan":

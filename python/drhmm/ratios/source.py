@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -138,7 +139,13 @@ class SourceEvidence:
 
     def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
         """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
-        frames = self.framing.frames(samples, lengths)
+        return self._frame_log_ratios(self.framing.frames(samples, lengths))
+
+    def streamed(self) -> Callable[[Array], Array]:
+        """What turns single frames into log ratios."""
+        return self._frame_log_ratios
+
+    def _frame_log_ratios(self, frames: Array) -> Array:
         rows = np.flatnonzero(complete_rows(frames))
         log_ratios = np.full((len(frames), self.n_states), np.nan)
         if len(rows) > 0:

@@ -13,6 +13,17 @@
 
 namespace drhmm {
 
+// values (count, S) <- phi(y)^T Theta of frames (count, D); rows of missing frames are NaN.
+inline void frame_estimates(const SquaredExponential& features, const Matrix& theta, const RowMatrix& frames,
+                            const std::vector<char>& missing, RowMatrix& values) {
+  RowMatrix phi;
+  features.evaluate(frames, phi);
+  values.noalias() = phi * theta;
+  for (Index k = 0; k < frames.rows(); ++k) {
+    if (missing[static_cast<std::size_t>(k)]) values.row(k).setConstant(std::numeric_limits<double>::quiet_NaN());
+  }
+}
+
 // Calls use(first, values) for every frame of the reader in blocks, with values (count, S) = phi(y)^T Theta;
 // rows of missing frames are NaN. The features of all frames are never stored.
 template <class Use>
@@ -23,14 +34,10 @@ void for_each_estimate(const FrameReader& reader, const SquaredExponential& feat
   parallel_for(n_blocks, n_threads, [&](Index block) {
     const Index first = block * kBlock;
     const Index count = std::min(kBlock, reader.n_frames() - first);
-    RowMatrix frames, phi;
+    RowMatrix frames, values;
     std::vector<char> missing;
     reader.read(first, count, frames, missing);
-    features.evaluate(frames, phi);
-    RowMatrix values = phi * theta;
-    for (Index k = 0; k < count; ++k) {
-      if (missing[static_cast<std::size_t>(k)]) values.row(k).setConstant(std::numeric_limits<double>::quiet_NaN());
-    }
+    frame_estimates(features, theta, frames, missing, values);
     use(first, values);
   });
 }
@@ -59,17 +66,28 @@ class LeastSquaresRatio {
   // out (n, S), or (n, S + 1) with the evidence for novelty in the last column:
   // w_* = q_*^kappa, q_* = 1 - sum_i theta_i^T phi(y) clipped to [floor, 1].
   void log_ratios(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, Rows out) const {
-    const bool with_novelty = out.cols() == n_states() + 1;
     for_each_estimate(FrameReader(framing_, samples, lengths), features_, theta_, n_threads,
-                      [&](Index first, const RowMatrix& values) {
-                        for (Index k = 0; k < values.rows(); ++k) {
-                          evidence(values.row(k), out.row(first + k).head(n_states()));
-                          if (with_novelty) out(first + k, n_states()) = novelty_evidence(values.row(k).sum());
-                        }
-                      });
+                      [&](Index first, const RowMatrix& values) { evidence(values, first, out); });
   }
 
+  // The same for frames that are there already, one block of them: out rows first..first+count-1.
+  void frame_log_ratios(const RowMatrix& frames, const std::vector<char>& missing, Index first, Rows out) const {
+    RowMatrix values;
+    frame_estimates(features_, theta_, frames, missing, values);
+    evidence(values, first, out);
+  }
+
+  // Multiplications that one frame takes, about.
+  Index work_per_frame() const { return features_.n_centers() * (features_.frame_size() + n_states()); }
+
  private:
+  void evidence(const RowMatrix& estimates, Index first, Rows& out) const {
+    for (Index k = 0; k < estimates.rows(); ++k) {
+      evidence(estimates.row(k), out.row(first + k).head(n_states()));
+      if (out.cols() > n_states()) out(first + k, n_states()) = novelty_evidence(estimates.row(k).sum());
+    }
+  }
+
   template <class Estimates, class Evidence>
   void evidence(const Estimates& estimates, Evidence&& log_ratios) const {
     bool none = true;

@@ -47,7 +47,10 @@ class Scaled {
     return exponent_ < -1100 ? 0.0 : std::ldexp(mantissa_, static_cast<int>(exponent_));
   }
 
+  double mantissa() const { return mantissa_; }
   std::int64_t exponent() const { return exponent_; }
+  // mantissa * 2^exponent, for a mantissa in [1, 2) or 0 and 0.
+  static Scaled from_parts(double mantissa, std::int64_t exponent) { return {mantissa, exponent}; }
   Scaled times_power_of_two(std::int64_t exponent) const {
     return Scaled(mantissa_, exponent_ + exponent).renormalized();
   }

@@ -1,0 +1,310 @@
+#include <pybind11/stl.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "drhmm/stream/streams.hpp"
+#include "framing.hpp"
+#include "report.hpp"
+
+namespace drhmm::bindings {
+
+namespace {
+
+using Ints = py::array_t<std::int64_t, py::array::c_style>;
+using Flags = py::array_t<bool, py::array::c_style>;
+using Rows3 = py::array_t<double, py::array::c_style>;
+
+// Raises instead of waiting: two threads that feed one sequence are a mistake, whatever the order.
+class Exclusive {
+ public:
+  explicit Exclusive(std::atomic_flag& busy) : busy_(busy) {
+    if (busy_.test_and_set(std::memory_order_acquire)) {
+      throw std::runtime_error("the stream is in use by another thread: give every thread a stream of its own");
+    }
+  }
+  ~Exclusive() { busy_.clear(std::memory_order_release); }
+  Exclusive(const Exclusive&) = delete;
+  Exclusive& operator=(const Exclusive&) = delete;
+
+ private:
+  std::atomic_flag& busy_;
+};
+
+// Below this many multiplications (some microseconds) a call keeps the GIL: a thread that gives it up may wait
+// milliseconds to get it back.
+constexpr Index kWorthReleasing = 50000;
+
+class LiveStreams {
+ public:
+  LiveStreams(Streams streams, std::shared_ptr<LeastSquaresRatio> ratio)
+      : streams_(std::move(streams)), ratio_(std::move(ratio)) {}
+
+  static std::unique_ptr<LiveStreams> make(const Array& transmat, const Array& startprob, const Array& mean,
+                                           const Array& scale, Index window, Index n_known, Index lag,
+                                           std::shared_ptr<LeastSquaresRatio> ratio) {
+    const ConstRows a = rows(transmat, "transmat");
+    const Eigen::Map<const Vector> pi = vector(startprob, "startprob");
+    require(pi.size() > 0 && a.rows() == pi.size() && a.cols() == pi.size(), "transmat must be (S, S)");
+    require(n_known == pi.size() || n_known == pi.size() - 1, "n_known must be S or S - 1");
+    require(lag >= 0, "lag must not be negative");
+    Framing framing = make_framing(mean, scale, window);
+    require(ratio == nullptr || (ratio->n_states() == n_known && ratio->framing().frame_size() == framing.frame_size()),
+            "ratio must have the states and the frames of the model");
+    return std::make_unique<LiveStreams>(Streams(std::move(framing), a, pi, n_known, lag), std::move(ratio));
+  }
+
+  std::vector<Index> add(Index n) {
+    const Exclusive guard(busy_);
+    require(n >= 0, "n must not be negative");
+    std::vector<Index> added;
+    for (Index k = 0; k < n; ++k) added.push_back(streams_.add());
+    return added;
+  }
+
+  void reset(const std::vector<Index>& which) {
+    const Exclusive guard(busy_);
+    check(which);
+    for (const Index row : which) streams_.reset(row);
+  }
+
+  void retire(const std::vector<Index>& which) {
+    const Exclusive guard(busy_);
+    check(which);
+    for (const Index row : which) streams_.retire(row);
+  }
+
+  Flags live() const {
+    const Exclusive guard(busy_);
+    Flags result(streams_.n_rows());
+    for (Index i = 0; i < streams_.n_rows(); ++i) result.mutable_at(i) = streams_.row(i).live;
+    return result;
+  }
+
+  Ints n_frames() const {
+    const Exclusive guard(busy_);
+    Ints result(streams_.n_rows());
+    for (Index i = 0; i < streams_.n_rows(); ++i) result.mutable_at(i) = streams_.row(i).sequence.n_frames();
+    return result;
+  }
+
+  // One frame for every active row; answers (n, n_known), NaN where there is none.
+  std::pair<Report, Array> step(const Array& samples, const Flags& active, const Ints& dt, int n_threads,
+                                const py::object& evaluate) {
+    const Exclusive guard(busy_);
+    const ConstRows input = rows(samples, "samples");
+    const Index n = streams_.n_rows();
+    require(input.rows() == n && input.cols() == streams_.framing().n_columns(), "samples must be (n, d)");
+    require(active.ndim() == 1 && active.shape(0) == n, "active must have one entry per row");
+    const std::int64_t* steps = checked_steps(dt, n);
+    RowSamples taken;
+    for (Index i = 0; i < n; ++i) {
+      if (!active.at(i)) continue;
+      require(streams_.row(i).live, "a retired row is active");
+      taken.rows.push_back(i);
+      taken.dt.push_back(steps[i]);
+    }
+    check_finite(input, active.data());
+    taken.samples.resize(taken.size(), input.cols());
+    for (Index k = 0; k < taken.size(); ++k) {
+      taken.samples.row(k) = input.row(taken.rows[static_cast<std::size_t>(k)]);
+    }
+    RowMatrix answers(taken.size(), streams_.n_known());
+    SequenceStatus status = advance(taken, n_threads, evaluate, answers);
+    if (!status.status.ok()) status.sequence = taken.rows[static_cast<std::size_t>(status.sequence)];
+    Array output = new_rows(n, streams_.n_known());
+    Rows out = mutable_rows(output);
+    out.setConstant(std::numeric_limits<double>::quiet_NaN());
+    for (Index k = 0; k < taken.size(); ++k) out.row(taken.rows[static_cast<std::size_t>(k)]) = answers.row(k);
+    return {report(status), std::move(output)};
+  }
+
+  // One frame for the only row: (d) -> (n_known), or None while there is no answer yet.
+  std::pair<Report, py::object> step_one(const Array& sample, std::int64_t dt, const py::object& evaluate) {
+    const Exclusive guard(busy_);
+    require(sample.ndim() == 1 && sample.shape(0) == streams_.framing().n_columns(), "sample must be (d)");
+    require(dt >= 1 && streams_.n_rows() == 1, "step_one needs dt >= 1 and one row");
+    check_finite({sample.data(), 1, sample.shape(0)}, nullptr);
+    const bool answered = streams_.row(0).sequence.n_frames() >= streams_.lag();
+    RowSamples taken{{0}, ConstRows(sample.data(), 1, sample.shape(0)), {dt}};
+    RowMatrix answers(1, streams_.n_known());
+    const SequenceStatus status = advance(taken, 1, evaluate, answers);
+    if (!answered || !status.status.ok()) return {report(status), py::none()};
+    return {report(status), Array(answers.cols(), answers.data())};
+  }
+
+  // p(x_t-back | y_1..y_t) of one row, (S).
+  std::pair<Report, Array> posterior(Index row, Index back) const {
+    const Exclusive guard(busy_);
+    check({row});
+    require(back >= 0 && (back == 0 || back < streams_.row(row).sequence.n_kept()), "back reaches too far");
+    Array output(streams_.n_states());
+    return {report({streams_.posterior(row, back, output.mutable_data()), row}), output};
+  }
+
+  // All rows: live, n_frames, wide, n_past, past, mantissa, exponent, evidence, dt; what a row does not use is 0.
+  py::tuple state() const {
+    const Exclusive guard(busy_);
+    const Index n = streams_.n_rows(), kept = streams_.lag() + 1, s = streams_.n_states();
+    const Index past_size = (streams_.framing().window - 1) * streams_.framing().n_columns();
+    Flags live(n), wide(n);
+    Ints n_frames(n), n_past(n), exponent({n, kept, s}), dt({n, kept});
+    Array past({n, past_size});
+    Rows3 mantissa({n, kept, s}), evidence({n, kept, s});
+    for (Array* values : {&past, &mantissa, &evidence}) {
+      std::fill_n(values->mutable_data(), values->size(), 0.0);
+    }
+    for (Ints* values : {&exponent, &dt}) std::fill_n(values->mutable_data(), values->size(), std::int64_t{0});
+    for (Index i = 0; i < n; ++i) {
+      const Streams::Row& row = streams_.row(i);
+      live.mutable_at(i) = row.live;
+      wide.mutable_at(i) = row.sequence.is_wide();
+      n_frames.mutable_at(i) = row.sequence.n_frames();
+      n_past.mutable_at(i) = row.window.n_past();
+      const Index used = row.window.n_past() * streams_.framing().n_columns();
+      for (Index j = past_size - used; j < past_size; ++j) {
+        past.mutable_at(i, j) = row.window.past()[static_cast<std::size_t>(j)];
+      }
+      for (Index k = 0; k < row.sequence.n_kept(); ++k) {
+        const LiveSequence::Kept frame = row.sequence.kept(row.sequence.n_kept() - 1 - k);
+        dt.mutable_at(i, k) = frame.dt;
+        for (Index j = 0; j < s; ++j) {
+          mantissa.mutable_at(i, k, j) = frame.message[j].mantissa();
+          exponent.mutable_at(i, k, j) = frame.message[j].exponent();
+          evidence.mutable_at(i, k, j) = frame.evidence[j];
+        }
+      }
+    }
+    return py::make_tuple(live, n_frames, wide, n_past, past, mantissa, exponent, evidence, dt);
+  }
+
+  // The opposite of state, on an object without rows.
+  void restore(const Flags& live, const Ints& n_frames, const Flags& wide, const Ints& n_past, const Array& past,
+               const Rows3& mantissa, const Ints& exponent, const Rows3& evidence, const Ints& dt) {
+    const Exclusive guard(busy_);
+    const Index n = live.size(), kept = streams_.lag() + 1, s = streams_.n_states();
+    const Index window = streams_.framing().window;
+    const Index past_size = (window - 1) * streams_.framing().n_columns();
+    const auto has_shape = [](const py::array& values, const std::vector<Index>& shape) {
+      return std::vector<Index>(values.shape(), values.shape() + values.ndim()) == shape;
+    };
+    require(streams_.n_rows() == 0, "restore needs an object without rows");
+    require(has_shape(live, {n}) && has_shape(n_frames, {n}) && has_shape(wide, {n}) && has_shape(n_past, {n}) &&
+                has_shape(past, {n, past_size}) && has_shape(mantissa, {n, kept, s}) &&
+                has_shape(exponent, {n, kept, s}) && has_shape(evidence, {n, kept, s}) && has_shape(dt, {n, kept}),
+            "the arrays of a snapshot do not fit the model");
+    Streams restored = streams_;
+    std::int64_t longest_gap = 1;
+    for (Index i = 0; i < n; ++i) {
+      require(n_frames.at(i) >= 0 && n_past.at(i) >= 0 && n_past.at(i) < window, "a count is out of range");
+      restored.add();
+      Streams::Row& row = restored.row(i);
+      row.live = live.at(i);
+      row.window.restore(past.data() + i * past_size, n_past.at(i));
+      std::vector<LiveSequence::Kept> frames;
+      for (Index k = 0; k < std::min<std::int64_t>(n_frames.at(i), kept); ++k) {
+        LiveSequence::Kept frame{NumberVector<Scaled>(s), Vector(s), dt.at(i, k)};
+        require(frame.dt >= 1 && frame.dt <= kLongestGap, "a gap is out of range");
+        longest_gap = std::max(longest_gap, frame.dt);
+        bool any = false;
+        for (Index j = 0; j < s; ++j) {
+          const double m = mantissa.at(i, k, j);
+          const std::int64_t e = exponent.at(i, k, j);
+          require((m == 0 && e == 0) ||
+                      (m >= 1 && m < 2 && e <= 0 && e >= (wide.at(i) ? -Scaled::kLargestExponent : -1074)),
+                  "a message is out of range");
+          any = any || (m > 0 && e == 0);
+          frame.message[j] = Scaled::from_parts(m, e);
+          frame.evidence[j] = evidence.at(i, k, j);
+        }
+        require(any, "a message has no likeliest state");
+        frames.push_back(std::move(frame));
+      }
+      row.sequence.restore(n_frames.at(i), wide.at(i), frames);
+    }
+    restored.reach(longest_gap);
+    restored.find_free();
+    streams_ = std::move(restored);
+  }
+
+ private:
+  static constexpr std::int64_t kLongestGap = std::int64_t{1} << 53;
+
+  // NaN is a missing sample; an infinite one is a mistake.
+  static void check_finite(const ConstRows& samples, const bool* active) {
+    for (Index i = 0; i < samples.rows(); ++i) {
+      if (active != nullptr && !active[i]) continue;
+      for (Index j = 0; j < samples.cols(); ++j) {
+        if (!std::isinf(samples(i, j))) continue;
+        const std::string value = samples(i, j) > 0 ? "inf" : "-inf";
+        const std::string place = (active == nullptr ? "" : "row " + std::to_string(i) + ", ") + "column ";
+        throw std::invalid_argument("the sample has an infinite value (" + value + ") at " + place + std::to_string(j));
+      }
+    }
+  }
+
+  void check(const std::vector<Index>& which) const {
+    for (const Index row : which) require(row >= 0 && row < streams_.n_rows(), "there is no such row");
+  }
+
+  SequenceStatus advance(const RowSamples& taken, int n_threads, const py::object& evaluate, RowMatrix& answers) {
+    RowMatrix frames;
+    std::vector<char> missing;
+    RowMatrix evidence(taken.size(), streams_.n_states());
+    const auto recurse = [&] {
+      return streams_.advance(taken, {evidence.data(), evidence.rows(), evidence.cols()}, n_threads,
+                              {answers.data(), answers.rows(), answers.cols()});
+    };
+    const auto from_kernels = [&] {
+      streams_.frames(taken, frames, missing);
+      streamed_log_ratios(*ratio_, frames, missing, n_threads, {evidence.data(), evidence.rows(), evidence.cols()});
+      return recurse();
+    };
+    if (ratio_ != nullptr) {
+      if (taken.size() * ratio_->work_per_frame() < kWorthReleasing) return from_kernels();
+      const py::gil_scoped_release release;
+      return from_kernels();
+    }
+    streams_.frames(taken, frames, missing);
+    for (Index k = 0; k < taken.size(); ++k) {
+      if (missing[static_cast<std::size_t>(k)]) frames.row(k).setConstant(std::numeric_limits<double>::quiet_NaN());
+    }
+    const auto values = evaluate(to_numpy(frames)).cast<Array>();
+    const ConstRows returned = rows(values, "log_ratios");
+    require(returned.rows() == evidence.rows() && returned.cols() == evidence.cols(), "log_ratios must be (k, S)");
+    evidence = returned;
+    return recurse();
+  }
+
+  mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+  Streams streams_;
+  std::shared_ptr<LeastSquaresRatio> ratio_;
+};
+
+}  // namespace
+
+void bind_stream(py::module_& module) {
+  py::class_<LiveStreams>(module, "LiveStreams", py::module_local(), "Many live sequences on one model.")
+      .def(py::init(&LiveStreams::make), py::kw_only(), py::arg("transmat").noconvert(),
+           py::arg("startprob").noconvert(), py::arg("mean").noconvert(), py::arg("scale").noconvert(),
+           py::arg("window"), py::arg("n_known"), py::arg("lag"), py::arg("ratio").none(true))
+      .def("add", &LiveStreams::add, py::arg("n"), "Rows for n new sequences; retired rows are used again.")
+      .def("reset", &LiveStreams::reset, py::arg("rows"))
+      .def("retire", &LiveStreams::retire, py::arg("rows"))
+      .def("live", &LiveStreams::live)
+      .def("n_frames", &LiveStreams::n_frames)
+      .def("step", &LiveStreams::step, py::arg("samples").noconvert(), py::arg("active").noconvert(),
+           py::arg("dt").noconvert(), py::arg("n_threads"), py::arg("evaluate"))
+      .def("step_one", &LiveStreams::step_one, py::arg("sample").noconvert(), py::arg("dt"), py::arg("evaluate"))
+      .def("posterior", &LiveStreams::posterior, py::arg("row"), py::arg("back"))
+      .def("state", &LiveStreams::state)
+      .def("restore", &LiveStreams::restore, py::arg("live").noconvert(), py::arg("n_frames").noconvert(),
+           py::arg("wide").noconvert(), py::arg("n_past").noconvert(), py::arg("past").noconvert(),
+           py::arg("mantissa").noconvert(), py::arg("exponent").noconvert(), py::arg("evidence").noconvert(),
+           py::arg("dt").noconvert());
+}
+
+}  // namespace drhmm::bindings

@@ -1,0 +1,17 @@
+// What a recursion reports to Python, which turns it into an exception.
+#pragma once
+
+#include <tuple>
+
+#include "drhmm/recursion/sequences.hpp"
+
+namespace drhmm::bindings {
+
+// (outcome, sequence, frame, column)
+using Report = std::tuple<int, Index, Index, Index>;
+
+inline Report report(const SequenceStatus& status) {
+  return {static_cast<int>(status.status.outcome), status.sequence, status.status.frame, status.status.column};
+}
+
+}  // namespace drhmm::bindings

@@ -1,0 +1,148 @@
+// Many live sequences on one model: windows, evidence and recursion of each, stepped together.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "drhmm/features/sample_window.hpp"
+#include "drhmm/parallel.hpp"
+#include "drhmm/ratio/least_squares.hpp"
+#include "drhmm/recursion/live.hpp"
+#include "drhmm/recursion/sequences.hpp"
+
+namespace drhmm {
+
+// One frame for each of several rows: samples (k, d) and the steps since the last frame, dt (k).
+struct RowSamples {
+  std::vector<Index> rows;
+  RowMatrix samples;
+  std::vector<std::int64_t> dt;
+
+  Index size() const { return static_cast<Index>(rows.size()); }
+};
+
+class Streams {
+ public:
+  struct Row {
+    SampleWindow window;
+    LiveSequence sequence;
+    bool live;
+  };
+
+  // The last of the chain's states is the unknown if the chain has one state more than n_known.
+  Streams(Framing framing, const ConstRows& transmat, const Eigen::Map<const Vector>& startprob, Index n_known,
+          Index lag)
+      : framing_(std::move(framing)), chain_(transmat, startprob), n_known_(n_known), lag_(lag) {}
+
+  const Framing& framing() const { return framing_; }
+  Index n_states() const { return chain_.n_states(); }
+  Index n_known() const { return n_known_; }
+  Index lag() const { return lag_; }
+  Index n_rows() const { return static_cast<Index>(rows_.size()); }
+  Row& row(Index i) { return rows_[static_cast<std::size_t>(i)]; }
+  const Row& row(Index i) const { return rows_[static_cast<std::size_t>(i)]; }
+
+  // A row for a new sequence: one that was retired, or one more.
+  Index add() {
+    for (; first_free_ < n_rows(); ++first_free_) {
+      if (!row(first_free_).live) {
+        row(first_free_).live = true;
+        return first_free_++;
+      }
+    }
+    rows_.push_back({SampleWindow(framing_), LiveSequence(n_states(), lag_), true});
+    return first_free_++;
+  }
+
+  void reset(Index i) {
+    row(i).window.clear();
+    row(i).sequence.clear();
+  }
+
+  void retire(Index i) {
+    reset(i);
+    row(i).live = false;
+    first_free_ = std::min(first_free_, i);
+  }
+
+  // frames (k, window * d) <- the frames that the samples make; missing ones are marked, and filled with zeros.
+  void frames(const RowSamples& step, RowMatrix& frames, std::vector<char>& missing) const {
+    frames.resize(step.size(), framing_.frame_size());
+    missing.resize(step.rows.size());
+    for (Index k = 0; k < step.size(); ++k) {
+      const auto place = static_cast<std::size_t>(k);
+      const SampleWindow& window = row(step.rows[place]).window;
+      missing[place] = !window.frame(framing_, step.samples.row(k).data(), step.dt[place], frames.row(k).data());
+    }
+  }
+
+  // Feeds every row its evidence (k, S) and answers p(x_t-lag | y_1..y_t) over the known states, answers (k, n_known);
+  // NaN for rows that have no frame t - lag yet. All rows go on, or none of them: the first that fails is reported.
+  SequenceStatus advance(const RowSamples& step, const ConstRows& evidence, int n_threads, Rows answers) {
+    constexpr Index kBlock = 256;
+    if (!step.dt.empty()) chain_.reach(*std::max_element(step.dt.begin(), step.dt.end()));
+    std::vector<Status> statuses(step.rows.size());
+    parallel_for((step.size() + kBlock - 1) / kBlock, n_threads, [&](Index block) {
+      Vector posterior(n_states());
+      for (Index k = block * kBlock; k < std::min((block + 1) * kBlock, step.size()); ++k) {
+        const auto place = static_cast<std::size_t>(k);
+        bool has_answer = false;
+        statuses[place] =
+            row(step.rows[place])
+                .sequence.propose(chain_, evidence.row(k).data(), step.dt[place], posterior.data(), has_answer);
+        if (has_answer) {
+          answers.row(k) = posterior.head(n_known_).transpose();
+          if (n_known_ < n_states()) answers.row(k) /= answers.row(k).sum();
+        } else {
+          answers.row(k).setConstant(std::numeric_limits<double>::quiet_NaN());
+        }
+      }
+    });
+    for (std::size_t k = 0; k < statuses.size(); ++k) {
+      if (!statuses[k].ok()) return {statuses[k], static_cast<Index>(k)};
+    }
+    for (Index k = 0; k < step.size(); ++k) {
+      const auto place = static_cast<std::size_t>(k);
+      Row& target = row(step.rows[place]);
+      target.window.push(framing_, step.samples.row(k).data(), step.dt[place]);
+      target.sequence.commit();
+    }
+    return {};
+  }
+
+  // posterior (S) <- p(x_t-back | y_1..y_t) of one row.
+  Status posterior(Index i, Index back, double* out) const { return row(i).sequence.posterior(chain_, back, out); }
+
+  // Retired rows are looked for from the first one again.
+  void find_free() { first_free_ = 0; }
+
+  // Gaps that restored rows remember may be longer than any that this object has seen.
+  void reach(std::int64_t dt) { chain_.reach(dt); }
+
+ private:
+  Framing framing_;
+  LiveChain chain_;
+  Index n_known_;
+  Index lag_;
+  Index first_free_ = 0;
+  std::vector<Row> rows_;
+};
+
+// out (k, S) <- log ratios of frames (k, D), block by block.
+inline void streamed_log_ratios(const LeastSquaresRatio& ratio, const RowMatrix& frames,
+                                const std::vector<char>& missing, int n_threads, Rows out) {
+  constexpr Index kBlock = 128;
+  if (frames.rows() <= kBlock) {
+    ratio.frame_log_ratios(frames, missing, 0, out);
+    return;
+  }
+  parallel_for((frames.rows() + kBlock - 1) / kBlock, n_threads, [&](Index block) {
+    const Index first = block * kBlock;
+    const Index count = std::min(kBlock, frames.rows() - first);
+    const auto begin = missing.begin() + first;
+    ratio.frame_log_ratios(frames.middleRows(first, count), {begin, begin + count}, first, out);
+  });
+}
+
+}  // namespace drhmm

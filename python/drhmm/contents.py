@@ -1,0 +1,192 @@
+"""A model as named arrays and a JSON description, and back: what is in a file, and what a fingerprint stands for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._validation import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number
+from .evidence import KernelEvidence
+from .features import Framing
+from .novelty import LONGEST_DURATION, Novelty
+
+if TYPE_CHECKING:
+    from .model import Model
+
+#: Arrays of a model with kernel evidence, and the letters of their axes.
+TENSORS = {
+    "centers": "BD",
+    "theta": "BS",
+    "evidence_prior": "S",
+    "mean": "d",
+    "scale": "d",
+    "transmat": "SS",
+    "startprob": "S",
+    "prior": "S",
+}
+
+DESCRIPTION = ("classes", "evidence", "novelty")
+
+
+def tensors_of(model: Model) -> dict[str, Array]:
+    """The arrays of a model; those of its evidence only where it is made of kernels."""
+    framing = model.evidence.framing
+    tensors = {
+        "mean": framing.mean,
+        "scale": framing.scale,
+        "transmat": model.transmat,
+        "startprob": model.startprob,
+        "prior": model.prior,
+    }
+    if isinstance(model.evidence, KernelEvidence):
+        evidence = model.evidence
+        tensors |= {"centers": evidence.centers, "theta": evidence.theta, "evidence_prior": evidence.prior}
+    return tensors
+
+
+def description_of(model: Model) -> dict[str, Any]:
+    """Everything else that inference depends on, as JSON; every number keeps its last digit."""
+    evidence = model.evidence
+    described: dict[str, Any] = {"window": model.window, "evidence_scale": evidence.evidence_scale}
+    if isinstance(evidence, KernelEvidence):
+        described |= {"kind": "kernel", "sigma": evidence.sigma, "floor": evidence.floor}
+    else:
+        source = type(getattr(evidence, "source", evidence))
+        described |= {"kind": f"{source.__module__}.{source.__qualname__}"}
+    novelty = model.novelty
+    return {
+        "classes": encode_classes(model.classes),
+        "evidence": described,
+        "novelty": None if novelty is None else {"rate": novelty.rate, "duration": novelty.duration},
+    }
+
+
+def fingerprint_of(model: Model) -> str:
+    """32 hexadecimal digits that stand for everything that inference depends on.
+
+    Of evidence that is not made of kernels, only the type is in it: the object itself has no stable form.
+    """
+    digest = hashlib.sha256(json.dumps(description_of(model), sort_keys=True).encode())
+    for name, values in sorted(tensors_of(model).items()):
+        digest.update(f"{name}{values.shape}".encode())
+        digest.update(values.astype("<f8").tobytes())
+    return digest.hexdigest()[:32]
+
+
+def encode_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
+    """Labels and their dtype."""
+    kind = classes.dtype.kind
+    if kind in "mM":
+        return {"dtype": classes.dtype.str, "values": classes.astype(np.int64).tolist()}
+    values = classes.tolist()
+    if kind in "biufU" or (kind == "O" and all(type(label) in (str, int, float, bool) for label in values)):
+        return {"dtype": "object" if kind == "O" else classes.dtype.newbyteorder("<").str, "values": values}
+    raise ValueError(f"class labels of dtype {classes.dtype} cannot be saved as JSON: {values[:3]!r}")
+
+
+def decode_classes(described: Any, n_states: int) -> npt.NDArray[Any]:
+    """Labels as `encode_classes` described them."""
+    _check_keys(described, ("dtype", "values"), "classes")
+    name, values = described["dtype"], described["values"]
+    if not isinstance(name, str) or not isinstance(values, list) or len(values) != n_states:
+        raise ValueError(f"classes must be {n_states} labels and their dtype")
+    dtype = np.dtype(object) if name == "object" else np.dtype(name)
+    if dtype.kind not in "biufUmMO" or (dtype.kind == "O") != (name == "object"):
+        raise ValueError(f"classes have the dtype {name!r}")
+    allowed = {"b": (bool,), "f": (int, float), "U": (str,), "O": (str, int, float, bool)}.get(dtype.kind, (int,))
+    if not all(type(value) in allowed for value in values):
+        raise ValueError(f"classes of dtype {name!r} have the values {values!r}")
+    if dtype.kind in "mM":
+        classes = np.array(values, dtype=np.int64).view(dtype)
+    else:
+        classes = np.empty(n_states, dtype=dtype)
+        classes[:] = values
+    if encode_classes(classes)["values"] != values or len(set(values)) != n_states:
+        raise ValueError(f"classes {values!r} are not {n_states} different labels of dtype {name!r}")
+    return classes.astype(dtype.newbyteorder("="))
+
+
+def _check_keys(described: Any, names: tuple[str, ...], what: str) -> None:
+    if not isinstance(described, dict) or set(described) != set(names):
+        found = sorted(described) if isinstance(described, dict) else described
+        raise ValueError(f"{what} must have the entries {', '.join(sorted(names))}, found {found!r}")
+
+
+def check_tensors(tensors: Mapping[str, Array], window: int) -> None:
+    """Names, shapes and values of the arrays of a model."""
+    if set(tensors) != set(TENSORS):
+        raise ValueError(f"the arrays must be {', '.join(sorted(TENSORS))}, found {', '.join(sorted(tensors))}")
+    sizes = {"d": tensors["mean"].size, "S": tensors["startprob"].size, "B": len(np.atleast_1d(tensors["theta"]))}
+    sizes["D"] = window * sizes["d"]
+    if min(sizes.values()) < 1:
+        raise ValueError("an array is empty")
+    for name, letters in TENSORS.items():
+        shape = tuple(sizes[letter] for letter in letters)
+        values = tensors[name]
+        if values.dtype != np.float64 or values.shape != shape:
+            raise ValueError(f"{name} must be float64 of shape {shape}, found {values.dtype} of shape {values.shape}")
+        if not np.isfinite(values).all() or (np.abs(values) > LARGEST).any():
+            raise ValueError(f"{name} has a value that is not finite or above {LARGEST:g}")
+    if not (tensors["scale"] > 0).all():
+        raise ValueError("scale must be positive")
+    for name in ("prior", "evidence_prior"):
+        if not (tensors[name] > 0).all() or not math.isclose(tensors[name].sum(), 1, abs_tol=1e-8):
+            raise ValueError(f"{name} must be positive and sum to 1")
+    as_transmat(tensors["transmat"], sizes["S"])
+    as_startprob(tensors["startprob"], sizes["S"])
+
+
+def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a `Model` from arrays and description; a ValueError says what is wrong with them."""
+    evidence = description["evidence"]
+    _check_keys(evidence, ("kind", "window", "sigma", "floor", "evidence_scale"), "evidence")
+    if evidence["kind"] != "kernel":
+        raise ValueError(f"evidence of the kind {evidence['kind']!r} cannot be read from a file")
+    window = check_integer(evidence["window"], "window", low=1)
+    check_tensors(tensors, window)
+    novelty = description["novelty"]
+    if novelty is not None:
+        _check_keys(novelty, ("rate", "duration"), "novelty")
+        rate = check_number(novelty["rate"], "novelty rate", low=0, high=1, low_open=True, high_open=True)
+        duration = check_number(novelty["duration"], "novelty duration", low=1, high=LONGEST_DURATION)
+        novelty = Novelty(rate, duration)
+    floor = check_number(evidence["floor"], "floor", low=0, high=1, low_open=novelty is not None)
+    return {
+        "classes": decode_classes(description["classes"], len(tensors["startprob"])),
+        "transmat": tensors["transmat"],
+        "startprob": tensors["startprob"],
+        "prior": tensors["prior"],
+        "evidence": KernelEvidence(
+            Framing(tensors["mean"], tensors["scale"], window),
+            tensors["centers"],
+            check_number(evidence["sigma"], "sigma", low=1 / LARGEST, high=LARGEST),
+            tensors["theta"],
+            tensors["evidence_prior"],
+            floor,
+            check_number(evidence["evidence_scale"], "evidence_scale", low=1 / LARGEST, high=LARGEST),
+        ),
+        "novelty": novelty,
+    }
+
+
+def as_json(value: Any) -> Any:
+    """A setting as JSON: what JSON has no word for becomes a list of pairs, a name or a description in words."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.generic | np.ndarray):
+        return as_json(value.tolist())
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else repr(float(value))
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, dict):
+        return [[as_json(key), as_json(item)] for key, item in value.items()]
+    return repr(value)

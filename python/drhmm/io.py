@@ -1,0 +1,214 @@
+"""Model files: safetensors with a JSON description, complete, checked and never code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ._files import write_atomically
+from ._validation import Array
+from .contents import DESCRIPTION, description_of, parts_of, tensors_of
+from .evidence import KernelEvidence
+from .exceptions import ModelFormatError
+from .model import Model
+from .version import __version__
+
+#: Version of the file format that this code writes.
+FORMAT_VERSION = 1
+
+_KEY = "drhmm"
+_METADATA = ("checksum", "format_version", "library_version", "fingerprint", "feature_names", "settings", *DESCRIPTION)
+_NO_CHECKSUM = "sha256:" + 64 * "0"
+_LARGEST_HEADER = 100_000_000
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file; see `Model.save`."""
+    write_atomically(path, to_bytes(model))
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model that `Model.save` wrote.
+
+    Needs numpy, safetensors and the native core only: a process that loads and predicts never imports scikit-learn.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    Model
+        A model with the fingerprint of the one that was saved.
+
+    Raises
+    ------
+    ModelFormatError
+        If the file is damaged, cut short, not a model, or of a newer format than this version reads.
+    """
+    try:
+        return from_bytes(_read(path))
+    except ModelFormatError as error:
+        raise ModelFormatError(f"{os.fspath(path)}: {error}") from None
+
+
+def to_bytes(model: Model) -> bytes:
+    """The content of a model file."""
+    from safetensors.numpy import save as serialize
+
+    if not isinstance(model.evidence, KernelEvidence):
+        raise ValueError(
+            f"a model file holds arrays, never code: evidence from {type(model.evidence).__name__} cannot be saved; "
+            "use pickle or joblib, or ratio='least-squares'"
+        )
+    # The checksum comes first, so that the first place that looks like it is it.
+    metadata = {
+        "checksum": _NO_CHECKSUM,
+        "format_version": FORMAT_VERSION,
+        "library_version": __version__,
+        "fingerprint": model.fingerprint,
+        "feature_names": None if model.feature_names is None else list(model.feature_names),
+        "settings": dict(model.settings),
+        **description_of(model),
+    }
+    tensors = {name: np.array(values, dtype="<f8", order="C") for name, values in tensors_of(model).items()}
+    content = serialize(tensors, {_KEY: json.dumps(metadata, allow_nan=False)})
+    return content.replace(_NO_CHECKSUM.encode(), _checksum(content).encode(), 1)
+
+
+def _checksum(content: bytes) -> str:
+    """The checksum of a file in whose place for it there are zeros."""
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    """A file as long as its header says, and not one byte more in memory."""
+    with open(path, "rb") as file:
+        start = file.read(8)
+        size = int.from_bytes(start, "little")
+        if len(start) < 8 or size > _LARGEST_HEADER:
+            raise ModelFormatError("not a model file: it has no safetensors header")
+        header = file.read(size)
+        end = _data_size(_header(start + header))
+        data = file.read(end + 1)
+    if len(data) != end:
+        raise ModelFormatError(
+            "the file is cut short" if len(data) < end else "the file is longer than its header says"
+        )
+    return start + header + data
+
+
+def _header(content: bytes) -> dict[str, Any]:
+    """The JSON header of safetensors."""
+    size = int.from_bytes(content[:8], "little")
+    if size > len(content) - 8:
+        raise ModelFormatError("not a model file, or one that is cut short")
+    try:
+        header = _parse(content[8 : 8 + size])
+    except (ValueError, RecursionError) as error:
+        raise ModelFormatError(f"not a model file: its header is not JSON ({error})") from None
+    if not isinstance(header, dict):
+        raise ModelFormatError("not a model file: its header is not an object")
+    return header
+
+
+def _parse(text: bytes | str) -> Any:
+    """JSON without names that occur twice and without NaN."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({name for name, _ in pairs}) != len(pairs):
+            raise ValueError("a name occurs twice")
+        return dict(pairs)
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is not JSON")
+
+    return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+
+
+def _data_size(header: Mapping[str, Any]) -> int:
+    """Bytes after the header, from the places of the arrays."""
+    end = 0
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
+        if not (isinstance(offsets, list) and len(offsets) == 2 and all(type(place) is int for place in offsets)):
+            raise ModelFormatError(f"the array {name!r} has no place in the file")
+        end = max(end, *offsets)
+    if end > 2**40:
+        raise ModelFormatError(f"the arrays take {end} bytes")
+    return end
+
+
+def from_bytes(content: bytes) -> Model:
+    """The model in the content of a file."""
+    metadata = _metadata(_header(content))
+    checksum = metadata["checksum"]
+    if _checksum(content.replace(checksum.encode(), _NO_CHECKSUM.encode(), 1)) != checksum:
+        raise ModelFormatError("the file is damaged: its checksum does not fit")
+    try:
+        parts = parts_of(_tensors(content), metadata)
+        model = Model(**parts, **_extras(metadata))
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise ModelFormatError(f"the file does not hold a model: {error}") from None
+    if model.fingerprint != metadata["fingerprint"]:
+        raise ModelFormatError("the file is damaged: its fingerprint is not that of the model in it")
+    return model
+
+
+def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The description of the model, with the entries of this format and no others."""
+    outer = header.get("__metadata__")
+    if not isinstance(outer, dict) or list(outer) != [_KEY] or not isinstance(outer[_KEY], str):
+        raise ModelFormatError("a safetensors file, but not a model of drhmm")
+    try:
+        metadata = _parse(outer[_KEY])
+    except (ValueError, RecursionError) as error:
+        raise ModelFormatError(f"the description of the model is not JSON ({error})") from None
+    if not isinstance(metadata, dict):
+        raise ModelFormatError("the description of the model is not an object")
+    version = metadata.get("format_version")
+    if type(version) is not int or version < 1:
+        raise ModelFormatError(f"the format version is {version!r}, which no version of drhmm has written")
+    if version > FORMAT_VERSION:
+        raise ModelFormatError(
+            f"the file has the format {version}, written by drhmm {metadata.get('library_version')}; this is drhmm "
+            f"{__version__}, which reads formats up to {FORMAT_VERSION}: upgrade drhmm"
+        )
+    if set(metadata) != set(_METADATA):
+        odd = sorted(set(metadata) ^ set(_METADATA))
+        raise ModelFormatError(f"the description of the model has missing or unknown entries: {', '.join(odd)}")
+    if not (isinstance(metadata["checksum"], str) and len(metadata["checksum"]) == len(_NO_CHECKSUM)):
+        raise ModelFormatError("the file has no checksum")
+    return metadata
+
+
+def _tensors(content: bytes) -> dict[str, Array]:
+    from safetensors import SafetensorError, deserialize
+
+    try:
+        entries = deserialize(content)  # type: ignore[no-untyped-call]
+    except SafetensorError as error:
+        raise ModelFormatError(f"the arrays of the file cannot be read: {error}") from None
+    tensors = {}
+    for name, entry in entries:
+        if entry["dtype"] != "F64":
+            raise ModelFormatError(f"the array {name!r} has the dtype {entry['dtype']}, not F64")
+        tensors[name] = np.frombuffer(entry["data"], dtype="<f8").astype(np.float64).reshape(entry["shape"])
+    return tensors
+
+
+def _extras(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    names, settings = metadata["feature_names"], metadata["settings"]
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise ValueError("feature_names must be a list of names")
+    if not isinstance(settings, dict):
+        raise ValueError("settings must be an object")
+    return {"feature_names": None if names is None else tuple(names), "settings": settings}

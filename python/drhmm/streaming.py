@@ -1,0 +1,348 @@
+"""Live sequences on a model, one frame at a time: the same posteriors as batch inference, and a state to keep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core, snapshots
+from ._validation import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, thread_count
+from .recursion import raise_failure
+
+if TYPE_CHECKING:
+    from .model import Model
+
+LONGEST_LAG = 100_000
+
+Rows = npt.NDArray[np.int64]
+
+
+class _Live:
+    """Rows of the native core on a model; what a single stream and a batch of them share."""
+
+    _KIND: str
+
+    def __init__(self, model: Model, lag: int = 0) -> None:
+        self._model = model
+        self._lag = check_integer(lag, "lag", low=0, high=LONGEST_LAG)
+        self._n_columns = model.n_features
+        streamed = model.evidence.streamed()
+        self._evaluate = None if isinstance(streamed, _core.LeastSquaresRatio) else streamed
+        framing = model.evidence.framing
+        transmat, startprob = model.chain()
+        self._live = _core.LiveStreams(
+            transmat=transmat,
+            startprob=startprob,
+            mean=framing.mean,
+            scale=framing.scale,
+            window=framing.window,
+            n_known=model.n_states,
+            lag=self._lag,
+            ratio=streamed if isinstance(streamed, _core.LeastSquaresRatio) else None,
+        )
+
+    @property
+    def model(self) -> Model:
+        """The model that judges the frames."""
+        return self._model
+
+    @property
+    def lag(self) -> int:
+        """How many frames an answer waits for."""
+        return self._lag
+
+    def snapshot(self) -> bytes:
+        """The state as bytes: `Model.resume` or `Model.resume_batch` goes on from here, also in another process."""
+        return snapshots.pack(self._KIND, self._model, self._lag, self._live.state())
+
+    def _restore(self, state: tuple[npt.NDArray[Any], ...]) -> None:
+        self._live.restore(*state)
+
+    def _raise(self, report: tuple[int, int, int, int], row: int, frame: int) -> None:
+        raise_failure(report[0], row, frame, row if self._KIND == "batch" else frame, report[3])
+
+    def _posterior(self, row: int, back: int = 0) -> Array:
+        """All states, the unknown last if there is one: p(x_t-back | y_1..y_t)."""
+        report, posterior = self._live.posterior(row, back)
+        assert report[0] == 0
+        return posterior
+
+    def _known(self, posterior: Array) -> Array:
+        known = posterior[: self._model.n_states]
+        return known if len(known) == len(posterior) else known / known.sum()
+
+
+class Stream(_Live):
+    """One live sequence on a model.
+
+    Made by ``model.stream()``. Gives the same posteriors as batch inference on the frames so far. A stream belongs to
+    one thread at a time: used by two at once, it raises a RuntimeError.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    lag : int
+        0 for filtering; with lag L the answer to a frame is given L frames later, when those frames are known, too.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(500, random_state=0)
+    >>> stream = DensityRatioHMM(random_state=0).fit(X, y).stream()
+    >>> for x in X[:3]:
+    ...     posterior = stream.step(x)
+    >>> posterior.shape
+    (3,)
+    >>> stream.n_frames
+    3
+    """
+
+    _KIND = "stream"
+
+    def __init__(self, model: Model, lag: int = 0) -> None:
+        super().__init__(model, lag)
+        self._live.add(1)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return resume_stream, (self._model, self.snapshot())
+
+    def __repr__(self) -> str:
+        return f"Stream(n_frames={self.n_frames}, lag={self._lag}, {self._model!r})"
+
+    def step(self, x: Any, dt: int = 1) -> Array | None:
+        """Take one sample and answer.
+
+        Parameters
+        ----------
+        x : array of shape (d,), or None
+            The sample; None, or a NaN in it, is a missing one: prediction only.
+        dt : int
+            Steps of the chain since the last sample, 1 or more; for the first one, counted from the start, where
+            it is 1. A gap of any length is exact and costs little. No window reaches across a gap.
+
+        Returns
+        -------
+        ndarray of shape (S,), or None
+            Posterior of the frame given all so far; with a lag L, of the frame L before, or None while there is none.
+            If the model has a state for the unknown, given that the state is a known one; see `novelty`.
+
+        Raises
+        ------
+        ImpossibleDataError
+            If the evidence excludes every state that is possible; the stream stays as it was.
+        """
+        if type(dt) is not int or dt != 1:
+            dt = check_integer(dt, "dt", low=1, high=LONGEST_GAP)
+        report, posterior = self._live.step_one(as_sample(x, self._n_columns), dt, self._evaluate)
+        if report[0] != 0:
+            self._raise(report, 0, self.n_frames)
+        return posterior
+
+    @property
+    def n_frames(self) -> int:
+        """Frames so far."""
+        return int(self._live.n_frames()[0])
+
+    @property
+    def posterior(self) -> Array:
+        """Posterior of the newest frame given all so far, whatever the lag; before the first, of the start."""
+        return self._known(self._posterior(0))
+
+    @property
+    def label(self) -> Any:
+        """The most probable label of the newest frame."""
+        return self._model.classes[int(self.posterior.argmax())]
+
+    @property
+    def novelty(self) -> float:
+        """Probability that the newest frame is of none of the known states."""
+        self._model.check_novelty()
+        return float(self._posterior(0)[-1])
+
+    @property
+    def lagged_novelty(self) -> float | None:
+        """The same for the frame that the last step answered, `lag` frames ago; None while there is none."""
+        self._model.check_novelty()
+        return float(self._posterior(0, self._lag)[-1]) if self.n_frames > self._lag else None
+
+    def pending(self) -> Array:
+        """Posteriors of the frames that no step has answered yet given all so far, oldest first, shape (k, S).
+
+        The last min(lag, n_frames) frames: what is left to say when a sequence ends. Changes nothing.
+        """
+        waiting = min(self._lag, self.n_frames)
+        posteriors = [self._known(self._posterior(0, back)) for back in reversed(range(waiting))]
+        return np.array(posteriors).reshape(waiting, self._model.n_states)
+
+    def reset(self) -> None:
+        """Forget every frame: the next one starts a new sequence."""
+        self._live.reset([0])
+
+
+class StreamBatch(_Live):
+    """Many live sequences on a model, stepped together in one native call.
+
+    Made by ``model.stream_batch(n)``. Row i of every array belongs to sequence i; rows are added, reset and retired
+    while the others go on. Belongs to one thread at a time, as `Stream` does.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    n : int
+        Sequences to begin with.
+    lag : int
+        As in `Stream`.
+    n_threads : int, optional
+        Threads of a step; all cores by default, and only where there are many rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(500, random_state=0)
+    >>> batch = DensityRatioHMM(random_state=0).fit(X, y).model_.stream_batch(4)
+    >>> batch.step(X[:4]).shape
+    (4, 3)
+    >>> batch.step(X[4:8], active=[True, True, False, True])[2]  # nothing has arrived for row 2
+    array([nan, nan, nan])
+    >>> batch.n_frames
+    array([2, 2, 1, 2])
+    """
+
+    _KIND = "batch"
+
+    def __init__(self, model: Model, n: int = 0, lag: int = 0, *, n_threads: int | None = None) -> None:
+        super().__init__(model, lag)
+        self._n_threads = thread_count(n_threads)
+        self._live.add(check_integer(n, "n", low=0))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return resume_batch, (self._model, self.snapshot(), self._n_threads)
+
+    def __repr__(self) -> str:
+        return f"StreamBatch({len(self)} rows, {self.live.sum()} live, lag={self._lag}, {self._model!r})"
+
+    def __len__(self) -> int:
+        return len(self._live.live())
+
+    def step(self, X: Any, *, active: Any = None, dt: Any = 1) -> Array:
+        """Take one sample for every active row and answer.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            One sample for each row; a NaN is a missing one. What stands in rows that are not active is ignored.
+        active : array of bool, shape (n,), optional
+            The rows for which a sample has come; for the others no time passes. All that are not retired by default.
+        dt : int or array of int, shape (n,)
+            Steps of the chain since the last sample of the row, as in `Stream.step`.
+
+        Returns
+        -------
+        ndarray of shape (n, S)
+            Posteriors as `Stream.step` gives them; NaN in rows that are not active or have no answer yet.
+
+        Raises
+        ------
+        ImpossibleDataError
+            If the evidence of a row excludes every state that is possible; `sequence` is the row. No row has changed.
+        """
+        samples = as_matrix(X, "X")
+        live = self._live.live()
+        if samples.shape != (len(live), self._n_columns):
+            raise ValueError(f"X must have shape {(len(live), self._n_columns)}, got {samples.shape}")
+        steps = np.full(len(live), dt) if np.ndim(dt) == 0 else dt
+        checked = as_steps(steps, len(live)) if len(live) > 0 else np.ones(0, dtype=np.int64)
+        report, posteriors = self._live.step(
+            samples, self._active(active, live), checked, self._n_threads, self._evaluate
+        )
+        if report[0] != 0:
+            self._raise(report, report[1], int(self.n_frames[report[1]]))
+        return posteriors
+
+    def _active(self, active: Any, live: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        if active is None:
+            return live
+        mask = np.array(active)
+        if mask.dtype != np.bool_ or mask.shape != live.shape:
+            raise ValueError(
+                f"active must have one bool per row: shape {live.shape}, got shape {mask.shape} of dtype {mask.dtype}"
+            )
+        if (mask & ~live).any():
+            raise ValueError(f"active is True for row {int(np.flatnonzero(mask & ~live)[0])}, which is retired")
+        return mask
+
+    @property
+    def live(self) -> npt.NDArray[np.bool_]:
+        """Rows that are not retired, shape (n,)."""
+        return self._live.live()
+
+    @property
+    def n_frames(self) -> Rows:
+        """Frames of each row so far, shape (n,)."""
+        return self._live.n_frames()
+
+    @property
+    def posterior(self) -> Array:
+        """Posterior of the newest frame of each row given all so far, shape (n, S); NaN in retired rows."""
+        posteriors = np.full((len(self), self._model.n_states), np.nan)
+        for row in np.flatnonzero(self.live):
+            posteriors[row] = self._known(self._posterior(int(row)))
+        return posteriors
+
+    @property
+    def novelty(self) -> Array:
+        """Probability that the newest frame of each row is of none of the known states, (n,); NaN in retired rows."""
+        self._model.check_novelty()
+        novelty = np.full(len(self), np.nan)
+        for row in np.flatnonzero(self.live):
+            novelty[row] = self._posterior(int(row))[-1]
+        return novelty
+
+    def add(self, n: int = 1) -> Rows:
+        """Begin n sequences and return their rows: those that were retired first, then new ones at the end."""
+        return np.array(self._live.add(check_integer(n, "n", low=1)), dtype=np.int64)
+
+    def reset(self, rows: Any) -> None:
+        """Forget every frame of some rows: their next frame starts a new sequence."""
+        self._live.reset(self._checked_rows(rows))
+
+    def retire(self, rows: Any) -> None:
+        """End some sequences; their rows stay empty until `add` uses them again."""
+        self._live.retire(self._checked_rows(rows))
+
+    def _checked_rows(self, rows: Any) -> list[int]:
+        indices = np.atleast_1d(np.asarray(rows))
+        if indices.ndim != 1 or (indices.size > 0 and indices.dtype.kind not in "iu"):
+            raise ValueError(f"rows must be row numbers, got {rows!r}")
+        live = self.live
+        for row in indices.tolist():
+            if not (0 <= row < len(live)):
+                raise ValueError(f"there is no row {row}: rows are 0 to {len(live) - 1}")
+            if not live[row]:
+                raise ValueError(f"row {row} is retired")
+        checked: list[int] = indices.tolist()
+        return checked
+
+
+def resume_stream(model: Model, data: bytes) -> Stream:
+    """A stream that goes on from a snapshot."""
+    lag, state = snapshots.unpack("stream", model, data)
+    stream = Stream.__new__(Stream)
+    _Live.__init__(stream, model, lag)
+    stream._restore(state)
+    return stream
+
+
+def resume_batch(model: Model, data: bytes, n_threads: int | None = None) -> StreamBatch:
+    """A batch of streams that goes on from a snapshot."""
+    lag, state = snapshots.unpack("batch", model, data)
+    batch = StreamBatch(model, 0, lag, n_threads=n_threads)
+    batch._restore(state)
+    return batch
