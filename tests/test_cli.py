@@ -2,66 +2,551 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
+from numpy.testing import assert_allclose
 
-from drhmm import __version__
+import drhmm
+import live
+from drhmm import DensityRatioHMM, __version__
 from drhmm.cli import main
+from problems import blobs
 
 PNG = b"\x89PNG\r\n\x1a\n"
+DRHMM = [sys.executable, "-m", "drhmm"]
+NAMES = np.array(["rest", "walk", "run"])
+ROWS = 240
 
 
-def test_demo_prints_accuracies_and_times_and_writes_a_picture(tmp_path, capsys):
-    output = tmp_path / "demo.png"
-    assert main(["demo", "--output", str(output), "--train", "50", "--frames", "300"]) == 0
-    printed = capsys.readouterr().out
-    for words in (
-        "fit:",
-        "predict:",
-        "each frame alone",
-        "filtered",
-        "smoothed",
-        "of frames right",
-        str(output),
-    ):
-        assert words in printed
-    assert output.read_bytes().startswith(PNG)
+def piped(arguments, text, **more):
+    """Run the command with text on standard input."""
+    return subprocess.run([*DRHMM, *map(str, arguments)], input=text, capture_output=True, text=True, **more)
 
 
-def test_demo_repeats_itself(tmp_path, capsys):
-    lines = []
-    for name in ("a.png", "b.png"):
-        main(["demo", "--output", str(tmp_path / name), "--train", "50", "--frames", "300", "--seed", "5"])
-        lines.append([line for line in capsys.readouterr().out.splitlines() if "of frames right" in line])
-    assert lines[0] == lines[1]
+def write_csv(path, columns, delimiter=","):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--noise", "-1"], "noise must be in"),
-        (["--train", "0"], "n_per_state must be at least 1"),
-        (["--output", "no/such/folder/demo.png"], "not a file in an existing folder"),
-    ],
-)
-def test_errors_are_one_line_and_status_two(arguments, message, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["demo", *arguments]) == 2
-    error = capsys.readouterr().err
+@pytest.fixture(scope="module")
+def columns():
+    X, y = blobs(5, n_frames=ROWS)
+    return {
+        "person": [f"p{row // 80}" for row in range(ROWS)],
+        "minute": [row % 80 + (5 if row % 80 >= 40 else 0) for row in range(ROWS)],
+        "heart rate": X[:, 0].tolist(),
+        "speed": X[:, 1].tolist(),
+        "activity": NAMES[y].tolist(),
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(columns, tmp_path_factory):
+    """The same table in every format, and a model that was learned from it."""
+    folder = tmp_path_factory.mktemp("cli")
+    write_csv(folder / "data.csv", columns)
+    write_csv(folder / "data.tsv", columns, "\t")
+    pyarrow.parquet.write_table(pyarrow.table(columns), folder / "data.parquet")
+    np.savez(
+        folder / "data.npz",
+        X=np.column_stack([columns["heart rate"], columns["speed"]]),
+        feature_names=["heart rate", "speed"],
+        lengths=[80] * 3,
+        minute=columns["minute"],
+        activity=columns["activity"],
+    )
+    assert main(fit_arguments(folder, "data.csv", "model.drhmm")) == 0
+    return folder
+
+
+def fit_arguments(folder, data, output, *more):
+    sequence = "lengths" if data.endswith(".npz") else "person"
+    named = ["--label", "activity", "--sequence", sequence, "--time", "minute"]
+    return ["fit", str(folder / data), *named, "--window", "2", "--novelty", "--output", str(folder / output), *more]
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return drhmm.load(folder / "model.drhmm")
+
+
+def expected_filter(model, columns):
+    """What batch inference says of the table, gaps and sequences included."""
+    X = np.column_stack([columns["heart rate"], columns["speed"]])
+    dt = np.where(np.arange(ROWS) % 80 == 40, 6, 1)
+    arguments = {"lengths": [80] * 3, "dt": dt}
+    return model.predict_proba(X, method="filter", **arguments), model.novelty_proba(X, **arguments)
+
+
+class TestFit:
+    @pytest.mark.parametrize("kind", ["tsv", "parquet", "npz"])
+    def test_every_format_gives_the_same_model(self, folder, model, kind):
+        assert main(fit_arguments(folder, f"data.{kind}", f"{kind}.drhmm")) == 0
+        assert drhmm.load(folder / f"{kind}.drhmm").fingerprint == model.fingerprint
+
+    def test_is_the_estimator_on_sequences_that_end_at_gaps(self, columns, model):
+        X = np.column_stack([columns["heart rate"], columns["speed"]])
+        estimator = DensityRatioHMM(window=2, novelty=True, random_state=0)
+        estimator.fit(X, columns["activity"], lengths=[40] * 6)
+        assert estimator.model_.fingerprint == model.fingerprint
+
+    def test_keeps_names_and_settings(self, model):
+        assert model.feature_names == ("heart rate", "speed")
+        assert model.settings["window"] == 2
+        assert model.settings["time_step"] == 1.0
+
+    def test_prints_cross_validation_and_held_out_accuracy(self, folder, capsys):
+        main(fit_arguments(folder, "data.csv", "printed.drhmm"))
+        printed = capsys.readouterr().out
+        for words in (
+            "240 rows; 2 features (heart rate, speed); 6 sequences; labels rest (",
+            "cross-validation of 35 settings chose sigma",
+            "held-out squared loss",
+            "held-out accuracy: ",
+            "% smoothed, ",
+            "1 of 6 sequences, learned without them)",
+            "saved ",
+        ):
+            assert words in printed
+
+    def test_holds_out_the_end_of_a_single_sequence(self, folder, capsys):
+        named = ["--label", "activity", "--features", "heart rate,speed", "--output", str(folder / "one.drhmm")]
+        assert main(["fit", str(folder / "data.csv"), *named, "--holdout", "0.25"]) == 0
+        assert "(60 rows, the end of the sequence, learned without them)" in capsys.readouterr().out
+
+    def test_learns_without_labels(self, folder, capsys):
+        named = ["--features", "heart rate,speed", "--states", "3", "--output", str(folder / "unlabelled.drhmm")]
+        assert main(["fit", str(folder / "data.csv"), *named]) == 0
+        assert "EM " in capsys.readouterr().out
+        assert drhmm.load(folder / "unlabelled.drhmm").classes.tolist() == [0, 1, 2]
+
+    def test_learns_with_some_labels(self, folder, columns, capsys):
+        labels = [label if row % 3 == 0 else "" for row, label in enumerate(columns["activity"])]
+        write_csv(folder / "some.csv", {**columns, "activity": labels})
+        assert main(fit_arguments(folder, "some.csv", "some.drhmm")) == 0
+        assert "160 rows without a label" in capsys.readouterr().out
+        assert sorted(drhmm.load(folder / "some.drhmm").classes.tolist()) == ["rest", "run", "walk"]
+
+    def test_numbered_columns(self, folder, columns):
+        lines = (folder / "data.csv").read_text().splitlines()
+        (folder / "plain.csv").write_text("\n".join(line.split(",", 2)[2] for line in lines[1:]))
+        named = ["--no-header", "--label", "3", "--output", str(folder / "plain.drhmm")]
+        assert main(["fit", str(folder / "plain.csv"), *named]) == 0
+        assert drhmm.load(folder / "plain.drhmm").feature_names == ("1", "2")
+
+    def test_shows_a_bar_on_a_terminal(self, folder):
+        pty = pytest.importorskip("pty")
+        parent, terminal = pty.openpty()
+        arguments = fit_arguments(folder, "data.csv", "bar.drhmm")
+        process = subprocess.Popen([*DRHMM, *arguments], stdout=subprocess.DEVNULL, stderr=terminal)
+        os.close(terminal)
+        shown = b""
+        while True:
+            try:
+                part = os.read(parent, 1000)
+            except OSError:  # Linux's way to say that the other side is closed
+                break
+            if not part:
+                break
+            shown += part
+        os.close(parent)
+        assert process.wait() == 0
+        assert b"cross-validation [####################] 5/5" in shown
+
+
+class TestPredict:
+    def run(self, folder, capsys, *more, data="data.csv"):
+        named = ["--sequence", "lengths" if data.endswith("npz") else "person", "--time", "minute"]
+        assert main(["predict", str(folder / "model.drhmm"), str(folder / data), *named, *more]) == 0
+        return capsys.readouterr()
+
+    @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "npz"])
+    def test_is_batch_inference_with_gaps(self, folder, model, columns, capsys, kind):
+        printed = self.run(folder, capsys, "--method", "filter", "--probabilities", data=f"data.{kind}").out
+        rows = list(csv.DictReader(io.StringIO(printed)))
+        posteriors, novelty = expected_filter(model, columns)
+        found = [[float(row[f"p({label})"]) for label in model.classes] for row in rows]
+        assert_allclose(found, posteriors, atol=1e-15)
+        assert_allclose([float(row["novelty"]) for row in rows], novelty, atol=1e-15)
+        assert [row["state"] for row in rows] == model.classes[posteriors.argmax(axis=1)].tolist()
+        assert rows[41]["minute"] == "46"
+
+    def test_interleaved_sequences_and_shuffled_columns(self, folder, model, columns, capsys):
+        order = np.arange(ROWS).reshape(3, 80).T.ravel()
+        shuffled = {name: [columns[name][row] for row in order] for name in reversed(columns)}
+        write_csv(folder / "shuffled.csv", shuffled)
+        printed = self.run(folder, capsys, "--method", "filter", data="shuffled.csv").out
+        rows = list(csv.DictReader(io.StringIO(printed)))
+        posteriors, _ = expected_filter(model, columns)
+        assert_allclose([float(row["probability"]) for row in rows], posteriors.max(axis=1)[order], atol=1e-15)
+
+    @pytest.mark.parametrize("method", [["--lag", "3"], ["--method", "frame"], ["--method", "viterbi"]])
+    def test_every_method(self, folder, capsys, method):
+        printed = self.run(folder, capsys, *method).out
+        assert len(printed.splitlines()) == ROWS + 1
+
+    def test_accuracy_of_known_labels(self, folder, capsys):
+        assert "% of 240 rows" in self.run(folder, capsys, "--label", "activity").err
+
+    @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "npz"])
+    def test_writes_every_format(self, folder, capsys, kind):
+        output = folder / f"predicted.{kind}"
+        self.run(folder, capsys, "--output", str(output))
+        if kind == "parquet":
+            states = pyarrow.parquet.read_table(output)["state"].to_pylist()
+        elif kind == "npz":
+            states = np.load(output)["state"].tolist()
+        else:
+            with open(output, newline="") as file:
+                states = [row["state"] for row in csv.DictReader(file, delimiter="\t" if kind == "tsv" else ",")]
+        assert set(states) == {"rest", "walk", "run"}
+        assert len(states) == ROWS
+
+    def test_a_closed_pipe_ends_quietly(self, folder):
+        command = f"{sys.executable} -m drhmm predict model.drhmm data.csv --sequence person --time minute"
+        script = f"set -o pipefail; {command} | head -1"
+        result = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True)
+        assert (result.returncode, result.stderr) == (0, "")
+
+
+def stream_lines(columns, first=0, last=ROWS, header=True):
+    lines = [",".join(str(values[row]) for values in columns.values()) for row in range(first, last)]
+    return "\n".join(([",".join(columns)] if header else []) + lines) + "\n"
+
+
+class TestStream:
+    NAMED = ("--sequence", "person", "--time", "minute")
+
+    def answers(self, folder, text, *more):
+        result = piped(["stream", folder / "model.drhmm", *more], text)
+        assert (result.returncode, result.stderr) == (0, "")
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def test_is_batch_inference(self, folder, model, columns):
+        answers = self.answers(folder, stream_lines(columns), *self.NAMED)
+        posteriors, novelty = expected_filter(model, columns)
+        found = [[answer["probabilities"][label] for label in model.classes] for answer in answers]
+        assert_allclose(found, posteriors, atol=1e-12)
+        assert_allclose([answer["novelty"] for answer in answers], novelty, atol=1e-12)
+        assert answers[41] | {"probabilities": None, "novelty": None, "probability": None} == {
+            "sequence": "p0",
+            "frame": 41,
+            "time": "46",
+            "state": model.classes[posteriors[41].argmax()],
+            "probability": None,
+            "probabilities": None,
+            "novelty": None,
+        }
+
+    def test_every_observation_is_answered_once_with_a_lag(self, folder, model, columns):
+        answers = self.answers(folder, stream_lines(columns, 0, 50), *self.NAMED, "--lag", "4")
+        assert [answer["frame"] for answer in answers] == list(range(50))
+        assert [answer["time"] for answer in answers] == [str(minute) for minute in columns["minute"][:50]]
+        X = np.column_stack([columns["heart rate"], columns["speed"]])[:50]
+        expected = model.predict_proba(X, dt=np.where(np.arange(50) == 40, 6, 1), lag=4)
+        assert_allclose([list(answer["probabilities"].values()) for answer in answers], expected, atol=1e-12)
+
+    def test_json_lines(self, folder, columns):
+        entries = [{name: values[row] for name, values in columns.items()} for row in range(60)]
+        entries[7]["speed"] = None
+        text = "\n".join(json.dumps(entry) for entry in entries)
+        altered = {**columns, "speed": ["" if row == 7 else value for row, value in enumerate(columns["speed"])]}
+        expected = self.answers(folder, stream_lines(altered, 0, 60), *self.NAMED)
+        assert [
+            {**answer, "time": str(answer["time"])} for answer in self.answers(folder, text, *self.NAMED)
+        ] == expected
+
+    def test_lists_and_plain_columns(self, folder, columns):
+        pairs = list(zip(columns["heart rate"][:9], columns["speed"][:9], strict=True))
+        as_lists = self.answers(folder, "\n".join(json.dumps(pair) for pair in pairs))
+        as_csv = self.answers(folder, "\n".join(f"{a},{b}" for a, b in pairs))
+        with_names = self.answers(folder, "speed,heart rate\n" + "\n".join(f"{b},{a}" for a, b in pairs))
+        assert as_lists == as_csv == with_names
+
+    def test_a_restart_changes_nothing(self, folder, columns, tmp_path):
+        whole = self.answers(folder, stream_lines(columns), *self.NAMED, "--lag", "2")
+        state = ["--lag", "2", "--snapshot", tmp_path / "state.json"]
+        parts = []
+        for first, last in ((0, 30), (30, 31), (31, 120), (120, ROWS)):
+            parts += self.answers(folder, stream_lines(columns, first, last), *self.NAMED, *state)
+        waiting = {("p0", 78), ("p0", 79), ("p1", 78), ("p1", 79), ("p2", 78), ("p2", 79)}
+        assert parts == [answer for answer in whole if (answer["sequence"], answer["frame"]) not in waiting]
+        assert list(tmp_path.iterdir()) == [tmp_path / "state.json"]
+
+    def test_sigterm_saves_the_state_and_ends_with_status_0(self, folder, columns, tmp_path):
+        process = subprocess.Popen(
+            [*DRHMM, "stream", folder / "model.drhmm", "--snapshot", tmp_path / "state.json"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        process.stdin.write("heart rate,speed\n1.0,2.0\n2.0,1.0\n")
+        process.stdin.flush()
+        assert [json.loads(process.stdout.readline())["frame"] for _ in range(2)] == [0, 1]
+        assert not (tmp_path / "state.json").exists()
+        process.send_signal(signal.SIGTERM)
+        _, error = process.communicate(timeout=30)
+        assert (process.returncode, error) == (0, "")
+        (answer,) = self.answers(folder, "1.5,1.5\n", "--snapshot", tmp_path / "state.json")
+        assert answer["frame"] == 2
+
+    def test_saves_every_n_observations(self, folder, columns, tmp_path):
+        state = tmp_path / "state.json"
+        process = subprocess.Popen(
+            [*DRHMM, "stream", folder / "model.drhmm", "--snapshot", state, "--every", "2"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        process.stdin.write("1.0,2.0\n2.0,1.0\n3.0,1.0\n")
+        process.stdin.flush()
+        for _ in range(3):
+            process.stdout.readline()
+        process.kill()
+        process.communicate()
+        (answer,) = self.answers(folder, "1.5,1.5\n", "--snapshot", state)
+        assert answer["frame"] == 2
+
+    def test_a_closed_pipe_ends_at_once_with_status_0(self, folder):
+        script = f"set -o pipefail; cat data.csv | {sys.executable} -m drhmm stream model.drhmm | head -3"
+        result = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, timeout=60)
+        assert (result.returncode, result.stderr, len(result.stdout.splitlines())) == (0, "", 3)
+
+    def test_a_bad_line_can_be_skipped(self, folder):
+        result = piped(["stream", folder / "model.drhmm", "--bad-lines", "skip"], "1,2\n1,oops\n2,1\n")
+        assert result.returncode == 0
+        assert [json.loads(line)["frame"] for line in result.stdout.splitlines()] == [0, 1]
+        assert result.stderr == "drhmm stream: <stdin>, line 2, column 'speed': not a number: 'oops'\n"
+
+    def test_a_bad_line_leaves_the_state_before_it(self, folder, tmp_path):
+        state = ["--snapshot", tmp_path / "state.json"]
+        assert piped(["stream", folder / "model.drhmm", *state], "1,2\n2,1\n1,oops\n").returncode == 2
+        (answer,) = self.answers(folder, "1.5,1.5\n", *state)
+        assert answer["frame"] == 2
+
+    def test_never_imports_scikit_learn(self, folder):
+        code = (
+            "import sys; from drhmm.cli import main; main(['stream', 'model.drhmm']); "
+            "print('sklearn' in sys.modules, file=sys.stderr)"
+        )
+        result = subprocess.run([sys.executable, "-c", code], cwd=folder, input="1,2\n", capture_output=True, text=True)
+        assert result.stderr == "False\n"
+
+    def test_a_hundred_kills_leave_a_whole_state_and_nothing_else(self, tmp_path):
+        (tmp_path / "folder").mkdir()
+        live.model("window").save(tmp_path / "model.drhmm")
+        command = [sys.executable, str(Path(live.__file__).with_name("kills.py")), "stream"]
+        arguments = [str(tmp_path / "model.drhmm"), str(tmp_path / "folder"), "100"]
+        result = subprocess.run([*command, *arguments], capture_output=True, text=True)
+        assert (result.returncode, result.stdout) == (0, "100 kills\n"), result.stderr
+
+
+BAD_LINES = {
+    "a word": ("1,2\n1,abc\n", [], "<stdin>, line 2, column 'speed': not a number: 'abc'"),
+    "infinity": ("1,inf\n", [], "line 1, column 'speed': an infinite value: 'inf'"),
+    "underscores": ("1,2\n1,1_000\n", [], "line 2, column 'speed': not a number: '1_000'"),
+    "too few fields": ("1,2\n1\n", [], "line 2: 1 fields instead of 2"),
+    "too many fields": ("1,2,3\n", [], "line 1: 3 features, the model was learned from 2"),
+    "a missing column": ("heart rate,pace\n", [], "line 1: there is no column 'speed'; there are heart rate, pace"),
+    "two equal columns": ("speed,speed\n", [], "line 1: two columns have the name 'speed'"),
+    "an open quote": ('1,"2\n', [], "line 1: unexpected end of data"),
+    "half an object": ('{"speed": 1', [], "line 1: not JSON at character 12"),
+    "a number of JSON": ("[1, 2]\n5\n", [], "line 2: neither an object nor a list: '5'"),
+    "a short list": ("[1]\n", [], "line 1: 1 numbers, the model needs 2"),
+    "text in JSON": ('{"heart rate": 1, "speed": "2"}\n', [], "line 1, column 'speed': not a number: '2'"),
+    "truth in JSON": ('{"heart rate": true, "speed": 2}\n', [], "line 1, column 'heart rate': not a number: True"),
+    "a giant number": ('{"heart rate": 1, "speed": 1e999}\n', [], "line 1, column 'speed': an infinite value"),
+    "a giant integer": ('{"heart rate": 1, "speed": 1' + 400 * "0" + "}\n", [], "line 1, column 'speed': an infinite"),
+    "an absent name": ('{"heart rate": 1}\n', [], "line 1: there is no 'speed'"),
+    "deep JSON": ("[" * 100_000 + "\n", [], "line 1: not JSON"),
+    "not UTF-8": ("1,2\n1,\udcff\n", [], "line 2: not UTF-8 text"),
+    "time that stands still": (
+        "heart rate,speed,t\n1,2,5\n1,2,5\n",
+        ["--time", "t"],
+        "line 3, column 't': time does not increase: 5 after 5",
+    ),
+    "a strange time": ("heart rate,speed,t\n1,2,noon\n", ["--time", "t"], "line 2, column 't': not a time: 'noon'"),
+    "no time": ('{"heart rate": 1, "speed": 2}\n', ["--time", "t"], "line 1, column 't': there is no value"),
+}
+
+
+@pytest.mark.parametrize(("text", "more", "message"), BAD_LINES.values(), ids=BAD_LINES.keys())
+def test_bad_lines_are_one_line_with_their_place(folder, text, more, message):
+    command = [*DRHMM, "stream", str(folder / "model.drhmm"), *more]
+    result = subprocess.run(command, input=text.encode(errors="surrogateescape"), capture_output=True)
+    error = result.stderr.decode()
+    assert result.returncode == 2
+    assert error.startswith("drhmm stream: <stdin>, ")
     assert message in error
-    assert error.startswith("drhmm demo: ")
     assert len(error.splitlines()) == 1
 
 
-def test_help_has_an_example(capsys):
+BAD_TABLES = {
+    "a word": ("a,b,y\n1,2,0\n1,x,1\n", "line 3, column 'b': not a number: 'x'"),
+    "a word late": ("a,b,y\n" + "1,2,0\n" * 60_000 + "1,x,1\n", "line 60002, column 'b': not a number: 'x'"),
+    "infinity": ("a,b,y\n1,-inf,0\n", "line 2, column 'b': an infinite value: '-inf'"),
+    "a short row": ("a,b,y\n1,2,0\n\n1,2\n", "line 4: 2 fields instead of 3"),
+    "a quoted line break before it": ('a,b,y\n1,2,"0\n0"\n1,x,1\n', "line 4, column 'b': not a number: 'x'"),
+    "no names": ("1,2,0\n1,2,1\n", "line 1: the first line has numbers where names should be; use --no-header"),
+    "equal names": ("a,a,y\n1,2,0\n", "line 1: two columns have the name 'a'"),
+    "an empty file": ("", "the file is empty"),
+    "no rows": ("a,b,y\n", "there are no rows"),
+    "no label column": ("a,b\n1,2\n", "--label: there is no column 'y'; there are a, b"),
+    "no features": ("y\n0\n", "there is no column left for the features"),
+    "one class": ("a,b,y\n1,2,0\n2,1,0\n", "y has one class only"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_TABLES.values(), ids=BAD_TABLES.keys())
+def test_bad_tables_are_one_line_with_their_place(tmp_path, capsys, text, message):
+    (tmp_path / "data.csv").write_text(text)
+    status = main(["fit", str(tmp_path / "data.csv"), "--label", "y", "--output", str(tmp_path / "model.drhmm")])
+    error = capsys.readouterr().err
+    assert status == 2
+    assert error.startswith("drhmm fit: ")
+    assert message in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "model.drhmm").exists()
+
+
+BAD_CALLS = {
+    "no such file": (["fit", "nothing.csv", "--label", "y", "--output", "x.drhmm"], "nothing.csv"),
+    "no such ending": (["fit", "data.xls", "--label", "y", "--output", "x.drhmm"], "the ending must be one of"),
+    "no such folder": (["fit", "data.csv", "--label", "y", "--output", "no/x.drhmm"], "not a file in an existing"),
+    "neither labels nor states": (["fit", "data.csv", "--output", "x.drhmm"], "give --label COLUMN, or --states N"),
+    "a strange share": (["fit", "data.csv", "--label", "y", "--output", "x", "--holdout", "1"], "--holdout must be"),
+    "no such model": (["predict", "nothing.drhmm", "data.csv"], "nothing.drhmm"),
+    "not a model": (["info", "data.csv"], "data.csv: not a model file"),
+    "a model cut short": (["info", "cut.drhmm"], "cut.drhmm: the file is cut short"),
+    "no such column": (["predict", "model.drhmm", "data.csv", "--sequence", "who"], "--sequence: there is no column"),
+    "other columns": (["predict", "model.drhmm", "other.csv"], "there is no column 'speed', which the model needs"),
+    "lag of a filter": (["predict", "model.drhmm", "data.csv", "--method", "filter", "--lag", "1"], "--lag goes with"),
+    "a strange output": (["predict", "model.drhmm", "data.csv", "--output", "x.xls"], "--output: the ending must be"),
+    "time backwards": (["predict", "model.drhmm", "back.csv", "--time", "t"], "back.csv, line 3, column 't': time"),
+    "not Parquet": (["predict", "model.drhmm", "not.parquet"], "not.parquet: not a Parquet file"),
+    "not npz": (["predict", "model.drhmm", "not.npz"], "not.npz: not an npz file"),
+    "npz with objects": (["predict", "model.drhmm", "objects.npz"], "objects.npz: not an npz file of plain arrays"),
+    "npz without X": (["predict", "model.drhmm", "without.npz"], "an npz file needs a two-dimensional array X"),
+    "a snapshot of something else": (["stream", "model.drhmm", "--snapshot", "data.csv"], "data.csv: not a snapshot"),
+    "a snapshot in no folder": (["stream", "model.drhmm", "--snapshot", "no/s.json"], "not a file in an existing"),
+    "every 0": (["stream", "model.drhmm", "--every", "0"], "--every must be at least 1"),
+    "a negative lag": (["stream", "model.drhmm", "--lag", "-1"], "lag must be at least 0"),
+    "demo noise": (["demo", "--noise", "-1"], "noise must be in"),
+    "demo windows": (["demo", "--train", "0"], "n_per_state must be at least 1"),
+    "demo folder": (["demo", "--output", "no/such/folder/demo.png"], "not a file in an existing folder"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_CALLS.values(), ids=BAD_CALLS.keys())
+def test_bad_calls_are_one_line_and_status_two(folder, tmp_path, capsys, monkeypatch, arguments, message):
+    for name in ("data.csv", "model.drhmm"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "cut.drhmm").write_bytes((folder / "model.drhmm").read_bytes()[:-9])
+    (tmp_path / "other.csv").write_text("heart rate,pace\n1,2\n")
+    (tmp_path / "back.csv").write_text("heart rate,speed,t\n1,2,2026-01-02\n1,2,2026-01-01\n1,2,2026-01-03\n")
+    for name in ("not.parquet", "not.npz"):
+        (tmp_path / name).write_bytes(b"something else")
+    np.savez(tmp_path / "objects.npz", X=np.array([[None]]))
+    np.savez(tmp_path / "without.npz", Y=np.zeros((2, 2)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"1,2\n")))
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"drhmm {arguments[0]}: ")
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_snapshot_of_another_model_is_refused(folder, tmp_path):
+    live.model("window").save(tmp_path / "other.drhmm")
+    piped(["stream", tmp_path / "other.drhmm", "--snapshot", tmp_path / "state.json"], "1,2\n")
+    result = piped(["stream", folder / "model.drhmm", "--snapshot", tmp_path / "state.json"], "1,2\n")
+    assert result.returncode == 2
+    assert "state.json: the snapshot belongs to another model" in result.stderr
+
+
+@pytest.mark.parametrize("change", [lambda text: text.replace('"last": null', '"last": 5'), lambda text: text[:-20]])
+def test_a_damaged_snapshot_is_refused_and_stays(folder, tmp_path, change):
+    state = tmp_path / "state.json"
+    piped(["stream", folder / "model.drhmm", "--snapshot", state], "1,2\n")
+    state.write_text(change(state.read_text()))
+    before = state.read_bytes()
+    result = piped(["stream", folder / "model.drhmm", "--snapshot", state], "1,2\n")
+    assert result.returncode == 2
+    assert "state.json: " in result.stderr
+    assert state.read_bytes() == before
+
+
+class TestInfo:
+    def test_says_what_is_in_a_model(self, folder, model, capsys):
+        assert main(["info", str(folder / "model.drhmm")]) == 0
+        printed = capsys.readouterr().out
+        for words in (
+            model.fingerprint,
+            "2 (heart rate, speed)",
+            "2 samples",
+            "kernel centres",
+            "rate 0.001, duration 50 frames",
+            "rest ",
+            "walk ",
+            "window=2",
+        ):
+            assert words in printed
+
+    def test_as_json(self, folder, model, capsys):
+        assert main(["info", str(folder / "model.drhmm"), "--json"]) == 0
+        content = json.loads(capsys.readouterr().out)
+        assert content["classes"] == model.classes.tolist()
+        assert_allclose(content["transmat"], model.transmat)
+
+
+class TestDemo:
+    def test_prints_accuracies_and_times_and_writes_a_picture(self, tmp_path, capsys):
+        output = tmp_path / "demo.png"
+        assert main(["demo", "--output", str(output), "--train", "50", "--frames", "300"]) == 0
+        printed = capsys.readouterr().out
+        for words in ("fit:", "predict:", "each frame alone", "filtered", "smoothed", "of frames right", str(output)):
+            assert words in printed
+        assert output.read_bytes().startswith(PNG)
+
+    def test_repeats_itself(self, tmp_path, capsys):
+        lines = []
+        for name in ("a.png", "b.png"):
+            main(["demo", "--output", str(tmp_path / name), "--train", "50", "--frames", "300", "--seed", "5"])
+            lines.append([line for line in capsys.readouterr().out.splitlines() if "of frames right" in line])
+        assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "stream", "info", "demo"])
+def test_help_has_an_example(command, capsys):
     with pytest.raises(SystemExit) as stopped:
-        main(["demo", "--help"])
+        main([command, "--help"])
     assert stopped.value.code == 0
-    assert "example: drhmm demo" in capsys.readouterr().out
+    assert "example: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["fit"], ["nonsense"], [], ["stream", "m", "--lag", "x"]])
+def test_wrong_options_are_one_line_and_status_two(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_the_installed_module_runs():
-    result = subprocess.run([sys.executable, "-m", "drhmm", "--version"], capture_output=True, text=True, check=True)
+    result = subprocess.run([*DRHMM, "--version"], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == f"drhmm {__version__}"

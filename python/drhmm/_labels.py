@@ -92,7 +92,7 @@ def learn_classes(
         if np.any(classes != np.floor(classes)):
             raise ValueError("y holds fractions: labels are classes. Unknown label type: continuous")
     if len(classes) < 2 and not allow_one:
-        raise ValueError(f"y has one class only ({classes[0]!r}): there is no ratio to learn")
+        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}): there is no ratio to learn")
     all_codes = np.full(len(labels), UNKNOWN, dtype=np.int64)
     all_codes[known] = codes.reshape(-1)
     return classes, all_codes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from . import recursion
 from ._labels import UNKNOWN
 from ._validation import Array
+from .progress import Progress, no_progress
 from .training import TrainingFrames
 from .transitions import ChainRules, count_transitions
 
@@ -23,7 +23,6 @@ EMPTY = 1.0
 Update = Callable[[Array], Array]
 
 #: Is told iteration, gain, change and whether EM has converged.
-Progress = Callable[[int, float, float, bool], None]
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def run_em(
     max_iter: int,
     tol: float,
     n_threads: int,
-    progress: Progress = lambda iteration, gain, change, converged: None,
+    progress: Progress = no_progress,
 ) -> EMResult:
     """Alternate learning ratios from soft labels and inferring soft labels from ratios.
 
@@ -85,7 +84,8 @@ def run_em(
         change = float(np.abs(posteriors[training.rows] - targets).sum(axis=1).mean() / 2)
         targets = posteriors[training.rows]
         converged = change < tol
-        progress(len(history), history[-1], change, converged)
+        done = len(history)
+        progress(done, done if converged else max_iter, f"gain {history[-1]:.4f}  change {change:.1e}")
     for state in sorted(empty):
         warnings.warn(
             f"EM: state {state} ran out of frames on the way and was kept alive with the weight of one; "
@@ -130,19 +130,3 @@ def _gain(evidence: Array, transmat: Array, startprob: Array, lengths: list[int]
     largest = evidence[present].max(axis=1, keepdims=True)
     weights = (predicted[present] * np.exp(evidence[present] - largest)).sum(axis=1)
     return float((np.log(np.maximum(weights, np.finfo(float).tiny)) + largest[:, 0]).mean())
-
-
-def progress_bar(name: str, total: int, verbose: bool) -> Progress:
-    """One line on standard error that is written over by every iteration; nothing unless `verbose`."""
-    if not verbose:
-        return lambda iteration, gain, change, converged: None
-
-    def show(iteration: int, gain: float, change: float, converged: bool) -> None:
-        done = min(20, 20 * iteration // max(total, 1))
-        bar = "#" * done + "." * (20 - done)
-        last = converged or iteration == total
-        line = f"\r{name} [{bar}] {iteration}/{total}  gain {gain:.4f}  change {change:.1e}"
-        sys.stderr.write(line + (" \n" if last else " "))
-        sys.stderr.flush()
-
-    return show

@@ -90,7 +90,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     n_threads : int, optional
         Threads; all cores, or DRHMM_NUM_THREADS, by default.
     verbose : bool
-        Whether EM shows its progress on standard error.
+        Whether cross-validation and EM show their progress on standard error.
 
     Attributes
     ----------
@@ -306,7 +306,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         if (codes != UNKNOWN).any():
             training.check_classes(classes)
         if training.labelled:
-            learned = learn_labelled(source, training, rules, self.evidence_scale, threads)
+            learned = learn_labelled(source, training, rules, self.evidence_scale, threads, self.verbose)
         else:
             settings = EMSettings(self.max_iter, self.tol, self.n_init, self.em_update == "paper", self.verbose)
             learned = learn_unlabelled(source, training, rules, settings, random_state, threads)

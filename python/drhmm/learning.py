@@ -12,11 +12,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ._validation import Array
-from .em import EMResult, Update, progress_bar, run_em
+from .em import EMResult, Update, run_em
 from .em_starts import START_SIGMA, best_starts
 from .evidence import Evidence
 from .evidence_scale import HeldOutSmoothing
 from .features import Framing, choose_centers, median_distance
+from .progress import no_progress, progress_bar
 from .ratios.least_squares import LeastSquares
 from .ratios.source import (
     RatioSource,
@@ -55,7 +56,12 @@ class Learned:
 
 
 def learn_labelled(
-    source: RatioSource, training: TrainingFrames, rules: ChainRules, evidence_scale: float | str, n_threads: int
+    source: RatioSource,
+    training: TrainingFrames,
+    rules: ChainRules,
+    evidence_scale: float | str,
+    n_threads: int,
+    verbose: bool,
 ) -> Learned:
     """Ratios and transition frequencies when every label is known.
 
@@ -83,6 +89,7 @@ def learn_labelled(
         training.weights,
         folds=training.folds,
         judge=judge if smoothing.can_judge and source.floor > 0 else None,
+        progress=progress_bar("cross-validation") if verbose else no_progress,
     )
     return Learned(fitted, targets, transmat, startprob)
 
@@ -106,7 +113,6 @@ def learn_unlabelled(
     for k, start in enumerate(starts):
         update = _update(source, training, start, settings)
         name = "EM" if len(starts) == 1 else f"EM {k + 1} of {len(starts)}"
-        progress = progress_bar(name, settings.max_iter, settings.verbose)
         result = run_em(
             update,
             training,
@@ -115,7 +121,7 @@ def learn_unlabelled(
             max_iter=settings.max_iter,
             tol=settings.tol,
             n_threads=n_threads,
-            progress=progress,
+            progress=progress_bar(name) if settings.verbose else no_progress,
         )
         if best is None or result.gain > best.gain:
             best, best_update = result, update

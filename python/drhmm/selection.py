@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._validation import Array, Lengths
+from .progress import Progress, no_progress
 
 N_FOLDS = 5
 
@@ -89,6 +90,7 @@ def select(
     rho: float | None,
     judge: Judge | None,
     n_threads: int,
+    progress: Progress = no_progress,
 ) -> Selection:
     """Choose what is None of sigma and rho, pulled towards the defaults.
 
@@ -110,6 +112,7 @@ def select(
         loss[s] = summed.sum(axis=1)
         for r in range(len(rhos)):
             verdict[s, r] = loss[s, r] / unit if judge is None else judge(estimates[r, place])
+        progress(s + 1, len(sigmas), f"sigma {width:.3g}  loss {loss[s].min() / weights.sum():.4f}")
     penalty = pull(sigmas, rhos, median if sigma is None else None, rho is None)
     verdict += penalty
     best = np.unravel_index(np.argmin(verdict), verdict.shape)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from . import _core, snapshots
 from ._validation import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, thread_count
+from .exceptions import SnapshotError
 from .recursion import raise_failure
 
 if TYPE_CHECKING:
@@ -58,7 +59,10 @@ class _Live:
         return snapshots.pack(self._KIND, self._model, self._lag, self._live.state())
 
     def _restore(self, state: tuple[npt.NDArray[Any], ...]) -> None:
-        self._live.restore(*state)
+        try:
+            self._live.restore(*state)
+        except ValueError as error:
+            raise SnapshotError(f"the snapshot does not hold a state of the model: {error}") from None
 
     def _raise(self, report: tuple[int, int, int, int], row: int, frame: int) -> None:
         raise_failure(report[0], row, frame, row if self._KIND == "batch" else frame, report[3])

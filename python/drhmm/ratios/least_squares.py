@@ -12,6 +12,7 @@ from .. import _core
 from .._validation import Array, as_matrix, check_integer, check_number, check_searched, read_only, thread_count
 from ..evidence import KernelEvidence
 from ..features import Framing, choose_centers, median_distance, random_state_of
+from ..progress import Progress, no_progress
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Judge, Selection, contiguous_folds, select
 
 
@@ -87,6 +88,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         *,
         folds: npt.NDArray[np.int64] | None = None,
         judge: Judge | None = None,
+        progress: Progress = no_progress,
     ) -> LeastSquares:
         """Learn from frames (N, D) and targets (N, S).
 
@@ -102,6 +104,8 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
             Fold of each frame for cross-validation; five contiguous blocks by default.
         judge : callable, optional
             From held-out estimates of p(x = i | y), (N, S), to a loss; the squared error by default.
+        progress : callable, optional
+            Told of every sigma that has been tried.
 
         Returns
         -------
@@ -113,7 +117,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         mass = weights @ targets
         if not (mass > 0).all():
             raise ValueError(f"state {int(np.argmin(mass))} has no frame of positive weight in targets")
-        updates = self.soft_updates(frames, targets, weights, folds, judge=judge)
+        updates = self.soft_updates(frames, targets, weights, folds, judge=judge, progress=progress)
         updates.solve(targets)
         return self.adopt(updates)
 
@@ -125,12 +129,13 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         folds: npt.NDArray[np.int64] | None = None,
         *,
         judge: Judge | None = None,
+        progress: Progress = no_progress,
         paper: bool = False,
     ) -> SoftUpdates:
         """Centres, sigma, rho (from these targets) and one factor, ready for the targets of many iterations."""
         self.check_parameters()
         centers = choose_centers(frames, self.n_basis, random_state_of(self.random_state))
-        sigma, rho, selection = self._settings(frames, targets, weights, folds, centers, judge)
+        sigma, rho, selection = self._settings(frames, targets, weights, folds, centers, judge, progress)
         return SoftUpdates(
             frames, weights, centers, sigma, rho, float(self.floor), selection, thread_count(self.n_threads), paper
         )
@@ -150,6 +155,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         folds: npt.NDArray[np.int64] | None,
         centers: Array,
         judge: Judge | None,
+        progress: Progress,
     ) -> tuple[float, float, Selection | None]:
         """Sigma and rho from numbers, defaults or cross-validation."""
         sigma, rho = self.sigma, self.rho
@@ -184,6 +190,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
             None if rho == "cv" else float(rho),
             judge,
             thread_count(self.n_threads),
+            progress,
         )
         return selection.sigma, selection.rho, selection
 

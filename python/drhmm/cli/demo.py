@@ -1,24 +1,31 @@
-"""The paper's switching sines, from training to picture."""
+"""``drhmm demo``: the paper's switching sines, from training to picture."""
 
 from __future__ import annotations
 
+import argparse
 import time
-from pathlib import Path
 
 import numpy as np
 
-from .datasets import FREQUENCIES, sines, sines_training
-from .estimator import DensityRatioHMM
+from ..datasets import FREQUENCIES, sines, sines_training
+from ..estimator import DensityRatioHMM
 
 WINDOW = 4
 
 
-def run(output: Path, noise: float, n_train: int, n_frames: int, seed: int) -> None:
+def run(options: argparse.Namespace) -> None:
     """Train, print accuracies and times, and write the picture."""
+    output, noise, n_train, n_frames, seed = (
+        options.output,
+        options.noise,
+        options.train,
+        options.frames,
+        options.seed,
+    )
     try:
         from matplotlib.figure import Figure
 
-        from . import plotting
+        from .. import plotting
     except ImportError as error:
         raise ImportError(f'the picture needs matplotlib: pip install "drhmm[plot]" ({error})') from None
     if output.is_dir() or not output.parent.is_dir():

@@ -1,0 +1,190 @@
+"""The command ``drhmm``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from ..version import __version__
+
+
+class _Parser(argparse.ArgumentParser):
+    """Mistakes in options are one line, as all others."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Defaults of options that have one, and examples as they are."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        has_default = action.default not in (None, False, True, argparse.SUPPRESS)
+        return f"{action.help} (default: %(default)s)" if has_default else action.help
+
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[_Parser]
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="drhmm",
+        description="Density ratio hidden Markov models on the command line.",
+        epilog="example: drhmm fit labelled.csv --label state --output model.drhmm\n"
+        "         drhmm predict model.drhmm new.csv\n"
+        "         tail -f live.csv | drhmm stream model.drhmm --snapshot state.json",
+        formatter_class=_Help,
+    )
+    parser.add_argument("--version", action="version", version=f"drhmm {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    _add_fit(commands)
+    _add_predict(commands)
+    _add_stream(commands)
+    _add_info(commands)
+    _add_demo(commands)
+    return parser
+
+
+def _add(commands: Commands, name: str, summary: str, description: str, example: str) -> _Parser:
+    command: _Parser = commands.add_parser(
+        name, help=summary, description=description, epilog=f"example: {example}", formatter_class=_Help
+    )
+    return command
+
+
+def _add_columns(command: _Parser) -> None:
+    """Options that say what the columns of a table are."""
+    command.add_argument("data", type=Path, help="a table: .csv, .tsv, .parquet or .npz")
+    command.add_argument("--sequence", metavar="COLUMN", help="the sequence that a row belongs to; one by default")
+    command.add_argument("--time", metavar="COLUMN", help="time of a row, a number or a date: rows may be missing")
+    command.add_argument("--step", type=float, help="time between rows when none is missing; the median by default")
+    command.add_argument("--features", type=_names, metavar="A,B,...", help="columns to use; all others by default")
+    command.add_argument("--no-header", dest="header", action="store_false", help="columns have the names 1, 2, ...")
+    command.add_argument("--threads", type=int, help="threads; all cores by default")
+
+
+def _add_fit(commands: Commands) -> None:
+    command = _add(
+        commands,
+        "fit",
+        "learn a model from a table",
+        "Learn a model from a table and save it. Sigma, rho and the evidence scale are chosen by cross-validation.\n"
+        "With labels, a part of the rows is held out first to measure the accuracy; the model that is saved has\n"
+        "learned from all rows. A gap in time ends a sequence.",
+        "drhmm fit walks.csv --label activity --sequence person --window 6 --output walks.drhmm",
+    )
+    _add_columns(command)
+    command.add_argument("--output", type=Path, required=True, metavar="FILE", help="the model file to write")
+    command.add_argument("--label", metavar="COLUMN", help="the state of a row; empty where it is unknown")
+    command.add_argument("--states", type=int, metavar="N", help="number of states, where there are no labels")
+    command.add_argument("--window", type=int, default=1, help="rows that describe a frame")
+    command.add_argument("--basis", type=int, default=500, help="kernel centres")
+    command.add_argument("--novelty", action="store_true", help="have a state for what nobody labelled")
+    command.add_argument("--novelty-rate", type=float, default=1e-3, help="how often it begins, per frame")
+    command.add_argument("--novelty-duration", type=float, default=50.0, help="how many frames it lasts")
+    command.add_argument("--holdout", type=float, default=0.2, help="share of rows to measure the accuracy on")
+    command.add_argument("--seed", type=int, default=0, help="seed of everything random")
+    command.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def _add_predict(commands: Commands) -> None:
+    command = _add(
+        commands,
+        "predict",
+        "states and probabilities of the rows of a table",
+        "Write the most probable state of every row, its probability, and the probability of the unknown.",
+        "drhmm predict walks.drhmm new.csv --sequence person --output states.csv",
+    )
+    command.add_argument("model", type=Path, help="a model file")
+    _add_columns(command)
+    command.add_argument("--output", type=Path, metavar="FILE", help="the table to write; CSV on standard output")
+    command.add_argument("--label", metavar="COLUMN", help="the true state, to print the accuracy")
+    command.add_argument(
+        "--method",
+        choices=("smooth", "filter", "frame", "viterbi"),
+        default="smooth",
+        help="given the whole sequence, the past and present, each frame alone, or the most probable path",
+    )
+    command.add_argument("--lag", type=int, help="given the next LAG rows only")
+    command.add_argument("--probabilities", action="store_true", help="one column more for each state")
+
+
+def _add_stream(commands: Commands) -> None:
+    command = _add(
+        commands,
+        "stream",
+        "follow observations on standard input",
+        "Read one observation per line from standard input, CSV (with a line of names, or columns in the order of the\n"
+        "model) or JSON (objects or lists), and write one JSON line for each. An empty field or null is a missing\n"
+        "value. With --snapshot, the state is read from the file if it is there, and written on exit, on SIGTERM and\n"
+        "every N observations.",
+        "tail -f live.csv | drhmm stream walks.drhmm --snapshot state.json",
+    )
+    command.add_argument("model", type=Path, help="a model file")
+    command.add_argument("--format", choices=("auto", "csv", "tsv", "json"), default="auto", help="of the lines")
+    command.add_argument("--lag", type=int, default=0, help="answer LAG observations later, knowing them, too")
+    command.add_argument("--sequence", metavar="COLUMN", help="the sequence that an observation belongs to")
+    command.add_argument("--time", metavar="COLUMN", help="time of an observation: some may be missing")
+    command.add_argument("--step", type=float, help="time of one step; that of the training data by default")
+    command.add_argument("--snapshot", type=Path, metavar="FILE", help="where the state survives a restart")
+    command.add_argument("--every", type=int, default=1000, metavar="N", help="observations between two snapshots")
+    command.add_argument(
+        "--bad-lines", choices=("stop", "skip"), default="stop", help="end with an error, or say so and go on"
+    )
+
+
+def _add_info(commands: Commands) -> None:
+    command = _add(
+        commands,
+        "info",
+        "what is in a model file",
+        "Print the states, the chain, the evidence and the settings of a model file.",
+        "drhmm info walks.drhmm",
+    )
+    command.add_argument("model", type=Path, help="a model file")
+    command.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _add_demo(commands: Commands) -> None:
+    command = _add(
+        commands,
+        "demo",
+        "train and test on noisy switching sines, and draw the result",
+        "Learn three regimes of noisy sines from labelled windows, then follow a signal that switches between them:\n"
+        "the example of the paper's second figure.",
+        "drhmm demo --noise 0.25 --output sines.png",
+    )
+    command.add_argument("--output", type=Path, default=Path("drhmm-demo.png"), help="the picture to write")
+    command.add_argument("--noise", type=float, default=0.25, help="standard deviation of the noise")
+    command.add_argument("--train", type=int, default=200, help="training windows of each regime")
+    command.add_argument("--frames", type=int, default=1000, help="length of the test sequence")
+    command.add_argument("--seed", type=int, default=0, help="seed of everything random")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; errors are one line on standard error and exit status 2, a closed pipe ends it quietly."""
+    options = _parser().parse_args(arguments)
+    module = importlib.import_module(f".{options.command}", __name__)
+    try:
+        status: int | None = module.run(options)
+        return status or 0
+    except BrokenPipeError:
+        # Nobody reads on: not an error. Python's own flush at exit must not say so either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        text = " ".join(str(error).split()) or type(error).__name__
+        print(f"drhmm {options.command}: {text}", file=sys.stderr)
+        return 2

@@ -1,0 +1,111 @@
+"""Which columns of a table are what: features, label, sequence and time, and the sequences that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._validation import Array, Lengths, Steps
+from ..model import Model
+from .errors import InputError
+from .tables import Table, listed, read_table
+from .values import steps_between
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that the options name."""
+
+    features: Sequence[str] | None
+    label: str | None
+    sequence: str | None
+    time: str | None
+
+    def read(self, path: Path, header: bool) -> Table:
+        """The table, with labels, sequences and times as they stand in the file."""
+        named = [name for name in (self.label, self.sequence, self.time) if name is not None]
+        return read_table(path, header=header, as_they_are=named)
+
+    def feature_names(self, table: Table) -> list[str]:
+        """The columns that describe a sample: those that are named, or all that nothing else is."""
+        if self.features is not None:
+            for name in self.features:
+                table.column(name, "--features")
+            return list(self.features)
+        others = {self.label, self.sequence, self.time}
+        if "lengths" in table.columns and self.sequence is None and table.path.suffix.lower() == ".npz":
+            others.add("lengths")
+        names = [name for name in table.columns if name not in others]
+        if not names:
+            raise InputError("there is no column left for the features", table.path)
+        return names
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Rows of whole sequences one after the other, in the order of the file within each."""
+
+    order: npt.NDArray[np.int64]
+    lengths: Lengths
+    dt: Steps | None = None
+
+
+def ordered(table: Table, columns: Columns, step: float | None) -> tuple[Ordered, float | None]:
+    """Sequences of a table, gaps from its times, and the time of one step."""
+    order, lengths = _grouped(table, columns)
+    if columns.time is None:
+        return Ordered(order, lengths), None
+    times = table.times(columns.time)[order]
+    begins = np.zeros(len(times), dtype=bool)
+    begins[np.cumsum([0, *lengths[:-1]])] = True
+    if step is None:
+        step = _usual_step(table, columns.time, times, begins)
+    dt = np.ones(len(times), dtype=np.int64)
+    for row in np.flatnonzero(~begins):
+        try:
+            dt[row] = steps_between(times[row - 1], times[row], step)
+        except ValueError as problem:
+            raise table.error(str(problem), int(order[row]), columns.time) from None
+    return Ordered(order, lengths, dt), step
+
+
+def _grouped(table: Table, columns: Columns) -> tuple[npt.NDArray[np.int64], Lengths]:
+    if columns.sequence is None:
+        return np.arange(table.n_rows), [table.n_rows]
+    ids = table.column(columns.sequence, "--sequence").tolist()
+    codes: dict[Any, int] = {}
+    code = np.array([codes.setdefault(value, len(codes)) for value in ids])
+    return np.argsort(code, kind="stable"), [int(size) for size in np.bincount(code)]
+
+
+def _usual_step(table: Table, name: str, times: Array, begins: npt.NDArray[np.bool_]) -> float:
+    """The median time between rows of one sequence."""
+    differences = np.diff(times)[~begins[1:]]
+    if len(differences) == 0 or not np.median(differences) > 0:
+        raise InputError("time does not increase: what is one step? use --step", table.path, column=name)
+    return float(np.median(differences))
+
+
+def model_features(model: Model, columns: Columns, table: Table) -> list[str]:
+    """The columns that a model was learned from, in its order."""
+    if columns.features is None and model.feature_names is not None:
+        missing = [name for name in model.feature_names if name not in table.columns]
+        if missing:
+            raise InputError(
+                f"there is no column {missing[0]!r}, which the model needs; there are {listed(table.columns)}",
+                table.path,
+            )
+        return list(model.feature_names)
+    names = columns.feature_names(table)
+    if len(names) != model.n_features:
+        raise InputError(
+            f"there are {len(names)} features ({listed(names)}), the model was learned from {model.n_features}; "
+            "use --features",
+            table.path,
+        )
+    return names

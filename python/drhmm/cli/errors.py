@@ -1,0 +1,15 @@
+"""What is wrong with a file, and where."""
+
+from __future__ import annotations
+
+
+class InputError(ValueError):
+    """A mistake in a file of the user, with its place: file, line and column as far as they are known."""
+
+    def __init__(self, message: str, file: object, line: int | None = None, column: str | None = None) -> None:
+        place = [str(file)]
+        if line is not None:
+            place.append(f"line {line}")
+        if column is not None:
+            place.append(f"column {column!r}")
+        super().__init__(f"{', '.join(place)}: {message}")

@@ -1,0 +1,154 @@
+"""``drhmm fit``: from a table to a model file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import io
+from .._validation import Array, Lengths
+from ..estimator import DensityRatioHMM
+from .columns import Columns, ordered
+from .tables import check_folder
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read, learn, measure on held-out rows, learn from all rows, and save."""
+    check_folder(options.output)
+    if not 0 <= options.holdout < 1:
+        raise ValueError(f"--holdout must be from 0 to below 1, got {options.holdout:g}")
+    if options.label is None and options.states is None:
+        raise ValueError("give --label COLUMN, or --states N to learn without labels")
+    columns = Columns(options.features, options.label, options.sequence, options.time)
+    table = columns.read(options.data, options.header)
+    names = columns.feature_names(table)
+    rows, step = ordered(table, columns, options.step)
+    X = table.numbers(names)[rows.order]
+    y = None if options.label is None else table.labels(options.label)[rows.order]
+    lengths = _unbroken(rows.lengths, rows.dt)
+    print(f"read {options.data}: {_described(X, y, lengths, names)}")
+
+    verbose = not options.quiet and sys.stderr.isatty()
+    estimator = DensityRatioHMM(
+        options.states,
+        window=options.window,
+        n_basis=options.basis,
+        novelty=options.novelty,
+        novelty_rate=options.novelty_rate,
+        novelty_duration=options.novelty_duration,
+        random_state=options.seed,
+        n_threads=options.threads,
+        verbose=verbose,
+    )
+    begin = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(X, y, lengths=lengths)
+    for warning in caught:
+        print(f"drhmm fit: warning: {warning.message}", file=sys.stderr)
+    print(f"learned in {time.perf_counter() - begin:.1f} s: {_chosen(estimator)}")
+    if y is not None and options.holdout > 0:
+        print(f"held-out accuracy: {_held_out(estimator, X, y, lengths, options.holdout, options.seed)}")
+
+    settings = dict(estimator.model_.settings)
+    if step is not None:
+        settings["time_step"] = step
+    model = replace(estimator.model_, feature_names=tuple(names), settings=settings)
+    io.save(model, options.output)
+    print(f"saved {options.output}: {options.output.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
+
+
+def _unbroken(lengths: Lengths, dt: Any) -> Lengths:
+    """A gap in time ends a sequence: nobody knows what happened in it."""
+    if dt is None:
+        return lengths
+    begins = np.flatnonzero(dt > 1)
+    ends = np.unique(np.concatenate([begins, np.cumsum(lengths)]))
+    return [int(length) for length in np.diff([0, *ends]) if length > 0]
+
+
+def _described(X: Array, y: Any, lengths: Lengths, names: list[str]) -> str:
+    parts = [f"{len(X):,} rows", f"{len(names)} features ({', '.join(names)})"]
+    parts.append("1 sequence" if len(lengths) == 1 else f"{len(lengths):,} sequences")
+    missing = int(np.isnan(X).any(axis=1).sum())
+    if missing:
+        parts.append(f"{missing:,} rows with a missing value")
+    if y is not None:
+        known = np.array([label is not None for label in y.tolist()])
+        values, counts = np.unique(np.array(y[known].tolist()), return_counts=True)
+        parts.append("labels " + ", ".join(f"{value} ({count:,})" for value, count in zip(values, counts, strict=True)))
+        if not known.all():
+            parts.append(f"{int((~known).sum()):,} rows without a label")
+    return "; ".join(parts)
+
+
+def _chosen(estimator: DensityRatioHMM) -> str:
+    """What cross-validation and EM came to."""
+    parts = [f"{len(estimator.centers_)} kernel centres"]
+    selection = estimator.selection_
+    if selection is None:
+        parts.append(f"sigma {estimator.sigma_:.3g}, rho {estimator.rho_:.3g}")
+    else:
+        best = np.unravel_index(np.argmin(selection.verdict), selection.verdict.shape)
+        parts.append(
+            f"cross-validation of {selection.loss.size} settings chose sigma {estimator.sigma_:.3g} and rho "
+            f"{estimator.rho_:.3g} (held-out squared loss {selection.loss[best]:.4f}, "
+            f"from {selection.loss.min():.4f} to {selection.loss.max():.4f})"
+        )
+    parts.append(f"evidence scale {estimator.evidence_scale_:g}")
+    if estimator.n_iter_ > 0:
+        parts.append(f"EM {'converged' if estimator.converged_ else 'stopped'} after {estimator.n_iter_} iterations")
+    return "; ".join(parts)
+
+
+def _held_out(
+    estimator: DensityRatioHMM, X: Array, y: npt.NDArray[Any], lengths: Lengths, share: float, seed: int
+) -> str:
+    """Accuracy on sequences, or on the end of the only one, that a second model did not learn from."""
+    held_out, what = _split(lengths, share, seed)
+    parts = [_part(held_out == side, lengths) for side in (False, True)]
+    (train, train_lengths), (test, test_lengths) = parts
+    other = DensityRatioHMM(**{**estimator.get_params(), "verbose": False})
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            other.fit(X[train], y[train], lengths=train_lengths)
+        scores = {
+            words: other.score(X[test], y[test], lengths=test_lengths, method=method)
+            for method, words in (("smooth", "smoothed"), ("filter", "filtered"), ("frame", "each frame alone"))
+        }
+    except ValueError as error:
+        return f"not measured: {error}"
+    accuracies = ", ".join(f"{score:.1%} {words}" for words, score in scores.items())
+    return f"{accuracies} ({len(test):,} rows, {what}, learned without them)"
+
+
+def _split(lengths: Lengths, share: float, seed: int) -> tuple[npt.NDArray[np.bool_], str]:
+    """Which rows are held out."""
+    held_out = np.zeros(sum(lengths), dtype=bool)
+    if len(lengths) == 1:
+        held_out[len(held_out) - int(share * len(held_out)) :] = True
+        return held_out, "the end of the sequence"
+    begins = np.cumsum([0, *lengths[:-1]])
+    chosen: list[int] = []
+    for sequence in np.random.RandomState(seed).permutation(len(lengths)).tolist():
+        if held_out.sum() + lengths[sequence] > share * len(held_out) and chosen:
+            continue
+        if len(chosen) + 1 == len(lengths):
+            break
+        chosen.append(sequence)
+        held_out[begins[sequence] : begins[sequence] + lengths[sequence]] = True
+    return held_out, f"{len(chosen):,} of {len(lengths):,} sequences"
+
+
+def _part(chosen: npt.NDArray[np.bool_], lengths: Lengths) -> tuple[npt.NDArray[np.int64], Lengths]:
+    ends = np.cumsum(lengths)
+    sizes = [int(chosen[end - length : end].sum()) for end, length in zip(ends, lengths, strict=True)]
+    return np.flatnonzero(chosen), [size for size in sizes if size > 0]

@@ -1,0 +1,78 @@
+"""``drhmm info``: what is in a model file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from typing import Any
+
+import numpy as np
+
+from .. import io
+from ..evidence import KernelEvidence
+from ..model import Model
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the content of a model file, for people or as JSON."""
+    model = io.load(options.model)
+    if options.json:
+        print(json.dumps(as_json(model), indent=2))
+        return
+    print(f"{options.model}: {options.model.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
+    for name, text in _lines(model):
+        print(f"{name:<16}{text}")
+
+
+def as_json(model: Model) -> dict[str, Any]:
+    """The content of a model, arrays of the chain among it."""
+    evidence = model.evidence
+    assert isinstance(evidence, KernelEvidence)
+    novelty = model.novelty
+    return {
+        "fingerprint": model.fingerprint,
+        "classes": model.classes.tolist()
+        if model.classes.dtype.kind not in "mM"
+        else model.classes.astype(str).tolist(),
+        "features": model.n_features,
+        "feature_names": model.feature_names,
+        "window": model.window,
+        "transmat": model.transmat.tolist(),
+        "startprob": model.startprob.tolist(),
+        "prior": model.prior.tolist(),
+        "centers": len(evidence.centers),
+        "sigma": evidence.sigma,
+        "floor": evidence.floor,
+        "evidence_scale": evidence.evidence_scale,
+        "novelty": None if novelty is None else {"rate": novelty.rate, "duration": novelty.duration},
+        "settings": dict(model.settings),
+    }
+
+
+def _lines(model: Model) -> list[tuple[str, str]]:
+    content = as_json(model)
+    names = content["feature_names"]
+    lines = [
+        ("features", f"{model.n_features}" + (f" ({', '.join(names)})" if names else "")),
+        ("window", f"{model.window} samples" if model.window > 1 else "1 sample"),
+        (
+            "evidence",
+            f"{content['centers']} kernel centres, sigma {content['sigma']:.4g}, floor {content['floor']:g}, "
+            f"scale {content['evidence_scale']:g}",
+        ),
+    ]
+    if model.novelty is not None:
+        lines.append(("novelty", f"rate {model.novelty.rate:g}, duration {model.novelty.duration:g} frames"))
+    labels = [str(label) for label in content["classes"]]
+    width = max(7, *(len(label) for label in labels))
+    lines.append(("states", f"{'label':<{width}}  share   start   mean stay   transitions"))
+    for state, label in enumerate(labels):
+        stay = model.transmat[state, state]
+        duration = f"{1 / (1 - stay):.1f}" if stay < 1 else "for ever"
+        transitions = " ".join(f"{probability:.3g}" for probability in np.atleast_1d(model.transmat[state]))
+        shares = f"{model.prior[state]:.3f}   {model.startprob[state]:.3f}"
+        lines.append(("", f"{label:<{width}}  {shares}   {duration:>9}   {transitions}"))
+    settings = ", ".join(f"{name}={value!r}" for name, value in model.settings.items() if value is not None)
+    wrapped = textwrap.wrap(settings or "not recorded", 100)
+    return lines + list(zip(["settings", *[""] * len(wrapped)], wrapped, strict=False))

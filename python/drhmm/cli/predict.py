@@ -1,0 +1,64 @@
+"""``drhmm predict``: from a model file and a table to states and probabilities."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import io
+from ..exceptions import ImpossibleDataError
+from ..model import Model
+from .columns import Columns, Ordered, model_features, ordered
+from .tables import Table, check_output, write_table
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read, infer, and write one row for every row of the table."""
+    check_output(options.output)
+    model = io.load(options.model)
+    columns = Columns(options.features, options.label, options.sequence, options.time)
+    table = columns.read(options.data, options.header)
+    names = model_features(model, columns, table)
+    step = options.step if options.step is not None else model.settings.get("time_step")
+    rows, _ = ordered(table, columns, step)
+    X = table.numbers(names)
+    try:
+        result = _inferred(model, X[rows.order], rows, options)
+    except ImpossibleDataError as error:
+        raise table.error(str(error), int(rows.order[error.row]), names[0]) from None
+    back = np.argsort(rows.order, kind="stable")
+    passed = {name: table.columns[name] for name in (options.sequence, options.time) if name is not None}
+    predicted = {name: values[back] for name, values in result.items()}
+    write_table(options.output, {**passed, **predicted})
+    if options.label is not None:
+        print(f"accuracy: {_accuracy(model, table, options.label, predicted['state'])}", file=sys.stderr)
+
+
+def _inferred(model: Model, X: Any, rows: Ordered, options: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
+    """Columns of the result."""
+    arguments: dict[str, Any] = {"lengths": rows.lengths, "dt": rows.dt, "n_threads": options.threads}
+    if options.lag is not None and options.method != "smooth":
+        raise ValueError(f"--lag goes with --method smooth, not {options.method}")
+    if options.method == "viterbi":
+        return {"state": model.predict(X, method="viterbi", **arguments)}
+    posteriors = model.predict_proba(X, method=options.method, lag=options.lag, **arguments)
+    result = {"state": model.classes[posteriors.argmax(axis=1)], "probability": posteriors.max(axis=1)}
+    if model.novelty is not None and options.method != "frame":
+        result["novelty"] = model.novelty_proba(X, method=options.method, lag=options.lag, **arguments)
+    if options.probabilities:
+        result |= {f"p({label})": posteriors[:, place] for place, label in enumerate(model.classes.tolist())}
+    return result
+
+
+def _accuracy(model: Model, table: Table, name: str, states: npt.NDArray[Any]) -> str:
+    """Share of rows with a label whose label is right."""
+    labels = table.labels(name).tolist()
+    pairs = [(label, state) for label, state in zip(labels, states.tolist(), strict=True) if label is not None]
+    if not pairs:
+        return "no row has a label"
+    right = sum(str(label) == str(state) for label, state in pairs)
+    return f"{right / len(pairs):.1%} of {len(pairs):,} rows"

@@ -1,0 +1,310 @@
+"""Tables in CSV, TSV, Parquet and npz files: columns by name, and the line of every row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._files import write_atomically
+from .._validation import Array
+from . import values
+from .errors import InputError
+
+SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
+
+#: Rows of text that are in memory before they become numbers.
+_BLOCK = 50_000
+
+Column = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length; ``lines[i]`` is the line of row i in a text file, None where there are no lines.
+
+    A column holds numbers where every field of it is a number or nothing, and the fields as they are otherwise.
+    """
+
+    path: Path
+    columns: Mapping[str, Column]
+    lines: npt.NDArray[np.int64] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.columns.values())))
+
+    def column(self, name: str, option: str) -> Column:
+        """A column that an option names."""
+        if name not in self.columns:
+            raise InputError(f"{option}: there is no column {name!r}; there are {listed(self.columns)}", self.path)
+        return self.columns[name]
+
+    def error(self, message: str, row: int, name: str) -> InputError:
+        """A mistake in one field."""
+        if self.lines is not None:
+            return InputError(message, self.path, int(self.lines[row]), name)
+        return InputError(f"row {row}: {message}", self.path, column=name)
+
+    def numbers(self, names: Sequence[str]) -> Array:
+        """Some columns as numbers, (rows, names); NaN where there is nothing."""
+        result = np.empty((self.n_rows, len(names)))
+        for place, name in enumerate(names):
+            result[:, place] = self._each(name, self.column(name, "--features"), values.number)
+        return result
+
+    def times(self, name: str) -> Array:
+        """A column of times as numbers."""
+        column = self.column(name, "--time")
+        if column.dtype.kind == "M":
+            column = column.astype("datetime64[ns]").astype(np.int64) / 1e9
+        return self._each(name, column, values.moment)
+
+    def labels(self, name: str) -> Column:
+        """A column of labels; None where there is nothing."""
+        column = self.column(name, "--label")
+        return column if column.dtype.kind in "iub" else values.labels([as_text(value) for value in column.tolist()])
+
+    def _each(self, name: str, column: Column, convert: Any) -> Array:
+        """Every field of a column as a number."""
+        if column.dtype.kind in "fiub" and np.isfinite(column).all():
+            return column.astype(np.float64)
+        result = np.empty(len(column))
+        for row, value in enumerate(column.tolist()):
+            try:
+                result[row] = convert(as_text(value))
+            except ValueError as problem:
+                raise self.error(str(problem), row, name) from None
+        return result
+
+
+def as_text(value: Any) -> str:
+    """A field as it would stand in a text file."""
+    if value is None:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for a message."""
+    return ", ".join(names)
+
+
+def read_table(path: Path, *, header: bool = True, as_they_are: Collection[str] = ()) -> Table:
+    """Read a file by its ending; the columns named in `as_they_are` stay text."""
+    kind = path.suffix.lower()
+    if kind not in SUFFIXES:
+        raise InputError(f"the ending must be one of {listed(SUFFIXES)}", path)
+    if kind == ".parquet":
+        table = _read_parquet(path)
+    elif kind == ".npz":
+        table = _read_npz(path)
+    else:
+        table = _read_text(path, "\t" if kind == ".tsv" else ",", header, as_they_are)
+    if table.n_rows == 0:
+        raise InputError("there are no rows", path)
+    return table
+
+
+def _read_text(path: Path, delimiter: str, header: bool, as_they_are: Collection[str]) -> Table:
+    names: list[str] | None = None
+    blocks: list[list[Column]] = []
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=delimiter, strict=True)
+        try:
+            for fields in reader:
+                if not fields:
+                    continue
+                if names is None:
+                    names = header_names(fields, path, reader.line_num) if header else numbered_names(fields)
+                    if header:
+                        continue
+                if len(fields) != len(names):
+                    raise InputError(f"{len(fields)} fields instead of {len(names)}", path, reader.line_num)
+                rows.append(fields)
+                lines.append(reader.line_num)
+                if len(rows) == _BLOCK:
+                    blocks.append(_block(names, rows, as_they_are))
+                    rows = []
+        except csv.Error as error:
+            raise InputError(str(error), path, reader.line_num) from None
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8 text ({error.reason})", path, reader.line_num + 1) from None
+    if names is None:
+        raise InputError("the file is empty", path)
+    if rows:
+        blocks.append(_block(names, rows, as_they_are))
+    parts = list(zip(*blocks, strict=True)) if blocks else [(np.empty(0),)] * len(names)
+    columns = {name: np.concatenate(part) for name, part in zip(names, parts, strict=True)}
+    return Table(path, columns, np.array(lines, dtype=np.int64))
+
+
+def header_names(fields: Sequence[str], path: object, line: int) -> list[str]:
+    """Names of columns from the first line."""
+    names = [name.strip() for name in fields]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two columns have the name {name!r}", path, line)
+    if all(is_number(name) for name in names):
+        raise InputError("the first line has numbers where names should be; use --no-header", path, line)
+    return names
+
+
+def numbered_names(fields: Sequence[str]) -> list[str]:
+    """Names of columns that have none: 1, 2, ..."""
+    return [str(place + 1) for place in range(len(fields))]
+
+
+def is_number(text: str) -> bool:
+    """Whether a field is a number, an infinite one among them, or nothing."""
+    try:
+        float(text)
+    except ValueError:
+        return values.is_missing(text)
+    return True
+
+
+def _block(names: Sequence[str], rows: Sequence[Sequence[str]], as_they_are: Collection[str]) -> list[Column]:
+    fields_of = zip(*rows, strict=True)
+    return [
+        _as_is(fields) if name in as_they_are else _parsed(fields)
+        for name, fields in zip(names, fields_of, strict=True)
+    ]
+
+
+def _as_is(fields: Sequence[str]) -> Column:
+    column = np.empty(len(fields), dtype=object)
+    column[:] = fields
+    return column
+
+
+def _parsed(fields: Sequence[str]) -> Column:
+    """Numbers where all fields are; the fields otherwise."""
+    try:
+        column = np.array(fields, dtype=np.float64)
+        if np.isfinite(column).all() and not any("_" in text for text in fields):
+            return column
+        return np.array([values.number(text) for text in fields])
+    except ValueError:
+        pass
+    try:
+        return np.array([values.number(text) for text in fields])
+    except ValueError:
+        return _as_is(fields)
+
+
+def _read_parquet(path: Path) -> Table:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(f'Parquet files need pyarrow: pip install "drhmm[cli]" ({error})') from None
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except pyarrow.ArrowException as error:
+        raise InputError(f"not a Parquet file: {error}", path) from None
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pyarrow.types.is_floating(column.type) or pyarrow.types.is_integer(column.type):
+            columns[name] = column.to_numpy()
+        elif pyarrow.types.is_timestamp(column.type) and column.null_count == 0:
+            columns[name] = column.to_numpy().astype("datetime64[ns]")
+        else:
+            columns[name] = _as_is(column.to_pylist())
+    if not columns:
+        raise InputError("there are no columns", path)
+    return Table(path, columns)
+
+
+def _read_npz(path: Path) -> Table:
+    """An npz file: the columns of X, by `feature_names` if there are any, and every array with one value per row.
+
+    Sequence lengths in an array `lengths` become a column of sequence numbers of that name.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
+        raise InputError(f"not an npz file of plain arrays: {error}", path) from None
+    X = arrays.pop("X", None)
+    if X is None or X.ndim != 2:
+        raise InputError("an npz file needs a two-dimensional array X", path)
+    names = arrays.pop("feature_names", None)
+    if names is not None and names.shape != (X.shape[1],):
+        raise InputError(f"feature_names has the shape {names.shape}, X has {X.shape[1]} columns", path)
+    labels = [f"X{place}" for place in range(X.shape[1])] if names is None else [str(name) for name in names]
+    columns: dict[str, Column] = dict(zip(labels, X.T, strict=True))
+    lengths = arrays.pop("lengths", None)
+    if lengths is not None:
+        if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or (lengths < 1).any() or lengths.sum() != len(X):
+            raise InputError(f"lengths must be positive and sum to the {len(X)} rows of X", path)
+        columns["lengths"] = np.repeat(np.arange(len(lengths)), lengths)
+    columns |= {name: values for name, values in arrays.items() if values.shape == (len(X),)}
+    return Table(path, columns)
+
+
+def write_table(path: Path | None, columns: Mapping[str, Column]) -> None:
+    """Write a table by the ending of the file, complete or not at all; without a file, CSV to standard output."""
+    if path is None:
+        import sys
+
+        _write_text(sys.stdout, ",", columns)
+        sys.stdout.flush()
+        return
+    buffer = io.BytesIO()
+    kind = path.suffix.lower()
+    if kind == ".parquet":
+        _write_parquet(buffer, columns)
+    elif kind == ".npz":
+        np.savez(buffer, **{name: _plain(values) for name, values in columns.items()})  # type: ignore[arg-type]
+    else:
+        text = io.TextIOWrapper(buffer, encoding="utf-8", newline="")
+        _write_text(text, "\t" if kind == ".tsv" else ",", columns)
+        text.flush()
+    write_atomically(path, buffer.getvalue())
+
+
+def check_output(path: Path | None) -> None:
+    """Before long work: whether the result can be written there."""
+    if path is None:
+        return
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"--output: the ending must be one of {listed(SUFFIXES)}", path)
+    check_folder(path)
+
+
+def check_folder(path: Path) -> None:
+    """Whether a path is a file, there or not, in a folder that is there."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError("not a file in an existing folder", path)
+
+
+def _write_text(file: Any, delimiter: str, columns: Mapping[str, Column]) -> None:
+    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+
+
+def _write_parquet(buffer: io.BytesIO, columns: Mapping[str, Column]) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(f'Parquet files need pyarrow: pip install "drhmm[cli]" ({error})') from None
+    table = pyarrow.table({name: pyarrow.array(values.tolist()) for name, values in columns.items()})
+    pyarrow.parquet.write_table(table, buffer)
+
+
+def _plain(values: Column) -> Column:
+    """Arrays of objects as text: npz files hold no objects."""
+    return values.astype(str) if values.dtype.kind == "O" else values

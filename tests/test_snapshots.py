@@ -1,0 +1,126 @@
+"""Snapshots: small, bound to their model, and refused by name when anything is wrong with them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import live
+from drhmm import SnapshotError
+
+
+@pytest.fixture(scope="module")
+def snapshot():
+    stream = live.model("novelty").stream(2)
+    for x in live.samples(0, 20, missing=0.1):
+        stream.step(x)
+    return stream.snapshot()
+
+
+def signed(content):
+    """Bytes with the checksum that they should have."""
+    return content[:-16] + hashlib.sha256(content[:-16]).digest()[:16]
+
+
+def test_is_small():
+    model = live.model("window")  # three states, windows of four samples of two columns
+    stream = model.stream()
+    for x in live.samples(1, 1000):
+        stream.step(x)
+    assert len(stream.snapshot()) < 256
+
+
+def test_does_not_grow_with_the_frames():
+    stream = live.model("novelty").stream(3)
+    sizes = set()
+    for x in live.samples(2, 100):
+        stream.step(x)
+        sizes.add(len(stream.snapshot()))
+    assert len(sizes) == 1
+
+
+def test_any_changed_byte_is_refused(snapshot):
+    model, random = live.model("novelty"), np.random.default_rng(0)
+    for place in range(len(snapshot)):
+        changed = bytearray(snapshot)
+        changed[place] ^= int(random.integers(1, 256))
+        with pytest.raises(SnapshotError):
+            model.resume(bytes(changed))
+
+
+def test_cut_short_or_too_long_is_refused(snapshot):
+    model = live.model("novelty")
+    for changed in [snapshot[:size] for size in range(len(snapshot))] + [snapshot + b"\0"]:
+        with pytest.raises(SnapshotError):
+            model.resume(changed)
+
+
+def test_changed_bytes_with_the_right_checksum_never_crash(snapshot):
+    """They resume and step, or are refused; whatever comes out is a distribution."""
+    model, random = live.model("novelty"), np.random.default_rng(1)
+    refused = 0
+    for _ in range(5000):
+        changed = bytearray(snapshot)
+        for _ in range(int(random.integers(1, 4))):
+            changed[int(random.integers(8, len(changed) - 16))] = int(random.integers(256))
+        try:
+            stream = model.resume(signed(bytes(changed)))
+        except SnapshotError:
+            refused += 1
+            continue
+        try:
+            posterior = stream.step([0.0, 0.0])
+        except ValueError:  # evidence that contradicts the messages
+            continue
+        assert posterior is None or posterior.sum() == pytest.approx(1)
+    assert refused > 500
+
+
+def test_of_another_model_is_refused(snapshot):
+    with pytest.raises(SnapshotError, match="belongs to another model: fingerprint"):
+        live.model("window").resume(snapshot)
+
+
+def test_of_the_same_model_with_another_number_is_refused(snapshot):
+    model = live.model("novelty")
+    other = replace(model, evidence=replace(model.evidence, floor=0.011))
+    with pytest.raises(SnapshotError, match="belongs to another model"):
+        other.resume(snapshot)
+
+
+def test_of_another_kind_is_refused(snapshot):
+    model = live.model("novelty")
+    with pytest.raises(SnapshotError, match="of one stream, not of a batch of streams"):
+        model.resume_batch(snapshot)
+    with pytest.raises(SnapshotError, match="of a batch of streams, not of one stream"):
+        model.resume(model.stream_batch(1).snapshot())
+
+
+def test_of_a_newer_format_is_refused(snapshot):
+    newer = bytearray(snapshot)
+    newer[8:10] = (2).to_bytes(2, "little")
+    with pytest.raises(SnapshotError, match="has the format 2, this version of drhmm reads 1"):
+        live.model("novelty").resume(signed(bytes(newer)))
+
+
+@pytest.mark.parametrize("data", [b"", b"drhmm", bytes(200), b"x" * 1000])
+def test_other_bytes_are_refused(data):
+    with pytest.raises(SnapshotError, match="not a snapshot"):
+        live.model("plain").resume(data)
+
+
+@pytest.mark.parametrize("data", [None, "text", 5])
+def test_what_is_not_bytes_is_a_type_error(data):
+    with pytest.raises(TypeError, match="a snapshot is bytes, got"):
+        live.model("plain").resume(data)
+
+
+def test_a_giant_number_of_rows_is_refused(snapshot):
+    model = live.model("novelty")
+    changed = bytearray(model.stream_batch(2).snapshot())
+    changed[11:19] = (2**60).to_bytes(8, "little")
+    with pytest.raises(SnapshotError, match="its size does not fit"):
+        model.resume_batch(signed(bytes(changed)))
