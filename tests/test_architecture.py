@@ -18,7 +18,7 @@ HEADERS = ROOT / "cpp" / "include" / "drhmm"
 PACKAGE = Path(drhmm.__file__).parent
 
 # Each stage may include itself and the stages before it.
-STAGES = ["features", "ratio", "recursion"]
+STAGES = ["features", "ratio", "recursion", "stream"]
 
 
 def headers(stage):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
 import pkgutil
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,10 +29,61 @@ README_EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_t
 
 
 @pytest.mark.parametrize("example", README_EXAMPLES, ids=range(len(README_EXAMPLES)))
-def test_readme_examples(example):
+def test_readme_examples(example, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names = {}
     exec(example, names)
     assert len(names) > 1
+
+
+PRODUCTION_EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "production.md").read_text(), flags=re.DOTALL)
+
+
+class FakeConsumer:
+    """As much of a Kafka consumer as the guide uses: samples of two keys, a time-out and an error among them."""
+
+    committed = 0
+
+    def __init__(self, settings):
+        assert settings["enable.auto.commit"] is False
+        self.n_polls = 0
+
+    def subscribe(self, topics):
+        self.topics = topics
+
+    def poll(self, timeout):
+        self.n_polls += 1
+        if self.n_polls % 10 == 0:
+            return None
+        value = json.dumps([self.n_polls % 7 / 7, 0.5]).encode()
+        return SimpleNamespace(
+            key=lambda: b"bed 1" if self.n_polls % 2 else b"bed 2",
+            value=lambda: value,
+            error=lambda: "lost" if self.n_polls % 11 == 0 else None,
+        )
+
+    def commit(self, asynchronous):
+        assert not asynchronous
+        FakeConsumer.committed += 1
+
+
+def test_the_production_guide_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "confluent_kafka", SimpleNamespace(Consumer=FakeConsumer))
+    names = {}
+    for example in PRODUCTION_EXAMPLES:
+        exec(example, names)
+    assert names["rows"].tolist() == [17, 18, 1000]
+    assert FakeConsumer.committed == 10
+    names["store"].close()
+    # A restart: the same code goes on from what was stored.
+    before = {key: stream.n_frames for key, stream in names["streams"].items()}
+    exec(PRODUCTION_EXAMPLES[-1], names)
+    names["store"].close()
+    assert {key: stream.n_frames for key, stream in names["streams"].items()} == {
+        key: 2 * count for key, count in before.items()
+    }
+    assert "bed 1" in capsys.readouterr().out
 
 
 def test_the_first_readme_example_is_short_and_prints_an_accuracy(capsys):
