@@ -199,7 +199,8 @@ class LiveStreams {
     Streams restored = streams_;
     std::int64_t longest_gap = 1;
     for (Index i = 0; i < n; ++i) {
-      require(n_frames.at(i) >= 0 && n_frames.at(i) <= kMostFrames && n_past.at(i) >= 0 && n_past.at(i) < window, "a count is out of range");
+      require(n_frames.at(i) >= 0 && n_frames.at(i) <= kMostFrames && n_past.at(i) >= 0 && n_past.at(i) < window,
+              "a count is out of range");
       restored.add();
       Streams::Row& row = restored.row(i);
       row.live = live.at(i);
