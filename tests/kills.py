@@ -20,6 +20,8 @@ import drhmm
 from drhmm.cli import main
 from drhmm.cli.followed import FollowedSequences
 
+OPTIONS = {"lag": 0, "sequence": None, "time": None, "step": None}
+
 
 def child(work):
     """Start `work` in a forked process."""
@@ -75,14 +77,13 @@ def streaming(model_path, folder, n_kills):
         os.close(write)
         os.dup2(read, 0)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.stdin = os.fdopen(0, "r")
         main(["stream", str(model_path), "--snapshot", str(snapshot), "--every", "1"])
 
     frames = 0
     for _ in range(n_kills):
         assert kill(child(work), 0.05)
         if snapshot.exists():
-            sequences = FollowedSequences(model, 0)
+            sequences = FollowedSequences(model, OPTIONS)
             sequences.load(snapshot)
             (followed,) = sequences
             assert followed.stream.n_frames >= frames, "the state went back"

@@ -12,15 +12,15 @@ from drhmm import DensityRatioHMM, ImpossibleDataError
 from drhmm.ratios import FromClassifier
 from problems import blobs
 
-KINDS = ["plain", "window", "novelty", "forbidden", "hard", "classifier"]
+KINDS = ["plain", "window", "novelty", "forbidden", "rare", "hard", "classifier"]
 
 
 @functools.cache
 def model(kind):
     """A learned model with three states and two columns.
 
-    "forbidden" and "hard" have zeros in their chain; "hard" has no floor and narrow kernels, too, so that frames
-    exclude states and can be impossible.
+    "forbidden" and "hard" have zeros in their chain, "rare" tiny numbers as well; "hard" has no floor and narrow
+    kernels, too, so that frames exclude states and can be impossible.
     """
     X, y = blobs(3, n_frames=400, separation=8.0 if kind == "hard" else 2.0)
     settings = {
@@ -28,13 +28,16 @@ def model(kind):
         "window": {"window": 4},
         "novelty": {"window": 2, "novelty": True},
         "forbidden": {"window": 3, "evidence_scale": 300.0},
+        "rare": {"window": 1, "evidence_scale": 20.0},
         "hard": {"window": 1, "floor": 0.0, "sigma": 0.3},
         "classifier": {"window": 2, "ratio": FromClassifier(LogisticRegression())},
     }[kind]
     learned = DensityRatioHMM(n_basis=30, random_state=0, **settings).fit(X, y).model_
-    if kind not in ("forbidden", "hard"):
+    if kind not in ("forbidden", "rare", "hard"):
         return learned
     transmat = np.array([[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.2, 0.0, 0.8]])
+    if kind == "rare":
+        transmat = np.array([[1.0, 1e-15, 0.0], [1e-200, 1.0, 1e-13], [0.0, 1e-300, 1.0]])
     return replace(learned, transmat=transmat, startprob=np.array([0.5, 0.5, 0.0]))
 
 

@@ -113,7 +113,7 @@ class TestFit:
         printed = capsys.readouterr().out
         for words in (
             "240 rows; 2 features (heart rate, speed); 6 sequences; labels rest (",
-            "cross-validation of 35 settings chose sigma",
+            "cross-validation of 35 settings, pulled towards the defaults, chose sigma",
             "held-out squared loss",
             "held-out accuracy: ",
             "% smoothed, ",
@@ -125,7 +125,7 @@ class TestFit:
     def test_holds_out_the_end_of_a_single_sequence(self, folder, capsys):
         named = ["--label", "activity", "--features", "heart rate,speed", "--output", str(folder / "one.drhmm")]
         assert main(["fit", str(folder / "data.csv"), *named, "--holdout", "0.25"]) == 0
-        assert "(60 rows, the end of the sequence, learned without them)" in capsys.readouterr().out
+        assert "(60 labelled rows, the end of the sequence, learned without them)" in capsys.readouterr().out
 
     def test_learns_without_labels(self, folder, capsys):
         named = ["--features", "heart rate,speed", "--states", "3", "--output", str(folder / "unlabelled.drhmm")]
@@ -139,6 +139,31 @@ class TestFit:
         assert main(fit_arguments(folder, "some.csv", "some.drhmm")) == 0
         assert "160 rows without a label" in capsys.readouterr().out
         assert sorted(drhmm.load(folder / "some.drhmm").classes.tolist()) == ["rest", "run", "walk"]
+
+    @pytest.mark.parametrize("labels", [[-1, 0, 1], ["none", "null", "NA"], ["01", "1", "+1"], ["a,b", "\u00fc", "c"]])
+    def test_every_word_is_a_label_but_an_empty_field(self, folder, columns, labels):
+        chosen = [labels[NAMES.tolist().index(name)] for name in columns["activity"]]
+        write_csv(folder / "labels.csv", {**columns, "activity": chosen})
+        assert main(fit_arguments(folder, "labels.csv", "labels.drhmm")) == 0
+        assert set(drhmm.load(folder / "labels.drhmm").classes.tolist()) == set(labels)
+
+    def test_lengths_of_an_npz_file_are_sequences(self, folder, capsys):
+        X, y = blobs(5, n_frames=ROWS)
+        np.savez(folder / "lengths.npz", X=X, y=y, lengths=[80] * 3)
+        named = ["--label", "y", "--output", str(folder / "lengths.drhmm"), "--holdout", "0"]
+        assert main(["fit", str(folder / "lengths.npz"), *named]) == 0
+        assert "240 rows; 2 features (X0, X1); 3 sequences" in capsys.readouterr().out
+
+    def test_saves_the_model_though_nobody_listens(self, folder):
+        arguments = " ".join(fit_arguments(folder, "data.csv", "unheard.drhmm"))
+        script = f"set -o pipefail; {sys.executable} -u -m drhmm {arguments} | head -c 1 > /dev/null"
+        result = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert (folder / "unheard.drhmm").exists()
+
+    def test_a_device_stays_a_device(self, folder):
+        assert main([*fit_arguments(folder, "data.csv", "null")[:-1], os.devnull]) == 0
+        assert not Path(os.devnull).is_file()
 
     def test_numbered_columns(self, folder, columns):
         lines = (folder / "data.csv").read_text().splitlines()
@@ -225,6 +250,23 @@ class TestPredict:
 def stream_lines(columns, first=0, last=ROWS, header=True):
     lines = [",".join(str(values[row]) for values in columns.values()) for row in range(first, last)]
     return "\n".join(([",".join(columns)] if header else []) + lines) + "\n"
+
+
+@pytest.mark.parametrize("command", [["info", "model.drhmm"], ["info", "model.drhmm", "--json"], ["--help"]])
+def test_every_command_takes_a_closed_pipe_quietly(folder, command):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    script = f"set -o pipefail; {sys.executable} -m drhmm {' '.join(command)} | (exec <&-; sleep 1)"
+    result = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["info model.drhmm > /dev/full", "predict model.drhmm data.csv > /dev/full"])
+def test_a_full_disk_is_an_error(folder, command):
+    script = f"{sys.executable} -m drhmm {command}"
+    result = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert "No space left on device" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 class TestStream:
@@ -326,6 +368,85 @@ class TestStream:
         result = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, timeout=60)
         assert (result.returncode, result.stderr, len(result.stdout.splitlines())) == (0, "", 3)
 
+    def test_columns_without_a_line_of_names(self, folder, columns):
+        expected = self.answers(folder, stream_lines(columns, 0, 20), *self.NAMED)
+        named = [*self.NAMED, "--columns", ",".join(columns)]
+        assert self.answers(folder, stream_lines(columns, 0, 20, header=False), *named) == expected
+
+    def test_sequences_have_the_same_name_in_json_and_csv(self, folder, tmp_path):
+        state = ["--sequence", "id", "--snapshot", tmp_path / "state.json"]
+        self.answers(folder, '{"heart rate": 1, "speed": 2, "id": 7}\n', *state)
+        (answer,) = self.answers(folder, "id,heart rate,speed\n 7 ,1,2\n", *state)
+        assert (answer["sequence"], answer["frame"]) == ("7", 1)
+
+    def test_wrong_names_are_never_skipped(self, folder):
+        result = piped(["stream", folder / "model.drhmm", "--bad-lines", "skip"], "speed,pulse\n1,2\n")
+        assert (result.returncode, result.stdout) == (2, "")
+
+    def test_numbers_in_the_first_line_are_not_names(self, tmp_path):
+        live.model("window").save(tmp_path / "nameless.drhmm")
+        result = piped(["stream", tmp_path / "nameless.drhmm"], "1,oops\n1,2\n")
+        assert result.returncode == 2
+        assert "line 1, column '2': not a number: 'oops'" in result.stderr
+
+    def test_a_line_of_tabs_is_a_missing_frame(self, folder):
+        answers = self.answers(folder, "heart rate\tspeed\n1\t2\n\t\n3\t4\n", "--format", "tsv")
+        assert [answer["frame"] for answer in answers] == [0, 1, 2]
+
+    def test_a_bad_line_begins_no_sequence(self, folder, tmp_path):
+        state = tmp_path / "state.json"
+        more = ["--sequence", "id", "--snapshot", state, "--bad-lines", "skip"]
+        piped(["stream", folder / "model.drhmm", *more], "id,heart rate,speed\na,1,x\nb,1,2\n")
+        assert [entry["sequence"] for entry in json.loads(state.read_text())["streams"]] == ["b"]
+
+    @pytest.mark.parametrize("more", [["--lag", "1"], ["--time", "minute"], ["--sequence", "person"]])
+    def test_a_restart_with_other_options_is_refused(self, folder, columns, tmp_path, more):
+        state = ["--snapshot", tmp_path / "state.json"]
+        self.answers(folder, stream_lines(columns, 0, 5), *state)
+        result = piped(["stream", folder / "model.drhmm", *state, *more], stream_lines(columns, 5, 9))
+        assert result.returncode == 2
+        assert "the snapshot was made with the options" in result.stderr
+
+    def test_lines_that_were_read_are_answered_before_sigterm_ends_it(self, folder, tmp_path):
+        """With a file as input: what is left of it has not been read."""
+        path = tmp_path / "lines.csv"
+        path.write_text("1.5,2.5\n" * 400_000)
+        with open(path) as file:
+            process = subprocess.Popen(
+                [*DRHMM, "stream", folder / "model.drhmm", "--snapshot", tmp_path / "state.json"],
+                stdin=file,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            process.stdout.readline()
+            process.send_signal(signal.SIGTERM)
+            n_answers = 1 + len(process.communicate(timeout=60)[0].splitlines())
+            consumed = os.lseek(file.fileno(), 0, os.SEEK_CUR)
+        assert process.returncode == 0
+        assert n_answers < 400_000
+        assert 0 <= consumed - len("1.5,2.5\n") * n_answers < len("1.5,2.5\n")
+
+    def test_sigterm_ends_it_though_nobody_reads(self, folder, tmp_path):
+        state = tmp_path / "state.json"
+        process = subprocess.Popen(
+            [*DRHMM, "stream", folder / "model.drhmm", "--snapshot", state, "--every", "1000000"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        os.set_blocking(process.stdin.fileno(), False)
+        sent = 0
+        while sent < 3_000_000:  # until both pipes are full
+            try:
+                sent += os.write(process.stdin.fileno(), b"1.5,2.5\n" * 1000)
+            except BlockingIOError:
+                if sent > 100_000:
+                    break
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+        assert json.loads(state.read_text())["streams"][0]["sequence"] is None
+        process.stdin.close()
+        process.stdout.close()
+
     def test_a_bad_line_can_be_skipped(self, folder):
         result = piped(["stream", folder / "model.drhmm", "--bad-lines", "skip"], "1,2\n1,oops\n2,1\n")
         assert result.returncode == 0
@@ -360,7 +481,7 @@ BAD_LINES = {
     "infinity": ("1,inf\n", [], "line 1, column 'speed': an infinite value: 'inf'"),
     "underscores": ("1,2\n1,1_000\n", [], "line 2, column 'speed': not a number: '1_000'"),
     "too few fields": ("1,2\n1\n", [], "line 2: 1 fields instead of 2"),
-    "too many fields": ("1,2,3\n", [], "line 1: 3 features, the model was learned from 2"),
+    "too many fields": ("1,2,3\n", [], "line 1: 3 fields, the model was learned from 2 features"),
     "a missing column": ("heart rate,pace\n", [], "line 1: there is no column 'speed'; there are heart rate, pace"),
     "two equal columns": ("speed,speed\n", [], "line 1: two columns have the name 'speed'"),
     "an open quote": ('1,"2\n', [], "line 1: unexpected end of data"),
@@ -380,6 +501,29 @@ BAD_LINES = {
         "line 3, column 't': time does not increase: 5 after 5",
     ),
     "a strange time": ("heart rate,speed,t\n1,2,noon\n", ["--time", "t"], "line 2, column 't': not a time: 'noon'"),
+    "a list as time": (
+        '{"heart rate": 1, "speed": 2, "t": [1]}\n',
+        ["--time", "t"],
+        "line 1, column 't': not a time: [1]",
+    ),
+    "a giant time": (
+        '{"heart rate": 1, "speed": 2, "t": 1' + 400 * "0" + "}\n",
+        ["--time", "t"],
+        "line 1, column 't': not a time: 1000",
+    ),
+    "a giant gap": (
+        "heart rate,speed,t\n1,2,0\n1,2,1e300\n",
+        ["--time", "t", "--step", "1"],
+        "line 3, column 't': 1e+300 steps of 1 lie between 0 and 1",
+    ),
+    "an empty sequence": ("heart rate,speed,id\n1,2,\n", ["--sequence", "id"], "line 2, column 'id': there is no name"),
+    "a strange sequence": (
+        '{"heart rate": 1, "speed": 2, "id": 1.5}\n',
+        ["--sequence", "id"],
+        "line 1, column 'id': not a name of a sequence: 1.5",
+    ),
+    "no names for the time": ("1,2,3\n", ["--time", "t"], "line 1: there are no names of columns, but --time needs"),
+    "a name twice": ('{"heart rate": 1, "speed": 2, "speed": 3}\n', [], "line 1: not JSON: a name occurs twice"),
     "no time": ('{"heart rate": 1, "speed": 2}\n', ["--time", "t"], "line 1, column 't': there is no value"),
 }
 
@@ -406,6 +550,9 @@ BAD_TABLES = {
     "an empty file": ("", "the file is empty"),
     "no rows": ("a,b,y\n", "there are no rows"),
     "no label column": ("a,b\n1,2\n", "--label: there is no column 'y'; there are a, b"),
+    "a column without a name": (",b,y\n1,2,0\n", "line 1: column 1 has no name"),
+    "not UTF-8": ("a,b,y\n1,2,0\n1,\udcff,1\n", "line 3: not UTF-8 text"),
+    "an open quote": ('a,b,y\n1,2,0\n1,"2,1\n1,2,0\n', "line 3: unexpected end of data"),
     "no features": ("y\n0\n", "there is no column left for the features"),
     "one class": ("a,b,y\n1,2,0\n2,1,0\n", "y has one class only"),
 }
@@ -413,7 +560,7 @@ BAD_TABLES = {
 
 @pytest.mark.parametrize(("text", "message"), BAD_TABLES.values(), ids=BAD_TABLES.keys())
 def test_bad_tables_are_one_line_with_their_place(tmp_path, capsys, text, message):
-    (tmp_path / "data.csv").write_text(text)
+    (tmp_path / "data.csv").write_bytes(text.encode(errors="surrogateescape"))
     status = main(["fit", str(tmp_path / "data.csv"), "--label", "y", "--output", str(tmp_path / "model.drhmm")])
     error = capsys.readouterr().err
     assert status == 2
@@ -443,6 +590,40 @@ BAD_CALLS = {
     "npz without X": (["predict", "model.drhmm", "without.npz"], "an npz file needs a two-dimensional array X"),
     "a snapshot of something else": (["stream", "model.drhmm", "--snapshot", "data.csv"], "data.csv: not a snapshot"),
     "a snapshot in no folder": (["stream", "model.drhmm", "--snapshot", "no/s.json"], "not a file in an existing"),
+    "step 0": (["predict", "model.drhmm", "data.csv", "--time", "minute", "--step", "0"], "--step must be in (0, inf)"),
+    "step -1": (
+        ["fit", "data.csv", "--label", "activity", "--output", "x", "--time", "minute", "--step", "-1"],
+        "--step",
+    ),
+    "step inf": (["stream", "model.drhmm", "--time", "minute", "--step", "inf"], "--step must be a finite number"),
+    "step without time": (["stream", "model.drhmm", "--step", "1"], "--step goes with --time"),
+    "threads": (["predict", "model.drhmm", "data.csv", "--threads", "0"], "--threads must be at least 1"),
+    "seed": (["fit", "data.csv", "--label", "activity", "--output", "x", "--seed", "-1"], "--seed must be at least 0"),
+    "a label as a feature": (
+        ["fit", "data.csv", "--label", "activity", "--features", "speed,activity", "--output", "x"],
+        "--features: 'activity' is the label",
+    ),
+    "a feature twice": (
+        ["fit", "data.csv", "--label", "activity", "--features", "speed,speed", "--output", "x"],
+        "--features: 'speed' is there twice",
+    ),
+    "a column named as a result": (
+        ["predict", "model.drhmm", "results.csv", "--sequence", "state"],
+        "the column 'state'",
+    ),
+    "a wrong label": (
+        ["predict", "model.drhmm", "data.csv", "--label", "typo", "--output", "o.csv"],
+        "--label: there is no",
+    ),
+    "npz without columns": (["predict", "model.drhmm", "empty.npz"], "with at least one column"),
+    "npy as npz": (["predict", "model.drhmm", "npy.npz"], "npy.npz: not an npz file"),
+    "npz with equal names": (["predict", "model.drhmm", "equal.npz"], "two columns have the name 'speed'"),
+    "npz with a second column": (["predict", "model.drhmm", "second.npz"], "there are two columns 'speed'"),
+    "npz without a time": (["predict", "model.drhmm", "nat.npz", "--time", "t"], "row 0: there is no time"),
+    "missing sequences": (
+        ["predict", "model.drhmm", "ids.csv", "--sequence", "id"],
+        "ids.csv, line 3, column 'id': there",
+    ),
     "every 0": (["stream", "model.drhmm", "--every", "0"], "--every must be at least 1"),
     "a negative lag": (["stream", "model.drhmm", "--lag", "-1"], "lag must be at least 0"),
     "demo noise": (["demo", "--noise", "-1"], "noise must be in"),
@@ -462,6 +643,16 @@ def test_bad_calls_are_one_line_and_status_two(folder, tmp_path, capsys, monkeyp
         (tmp_path / name).write_bytes(b"something else")
     np.savez(tmp_path / "objects.npz", X=np.array([[None]]))
     np.savez(tmp_path / "without.npz", Y=np.zeros((2, 2)))
+    (tmp_path / "results.csv").write_text("state,heart rate,speed\na,1,2\n")
+    (tmp_path / "ids.csv").write_text("id,heart rate,speed\na,1,2\n,1,2\n")
+    np.savez(tmp_path / "empty.npz", X=np.zeros((3, 0)))
+    with open(tmp_path / "npy.npz", "wb") as file:
+        np.save(file, np.zeros((3, 2)))
+    names = ["heart rate", "speed"]
+    np.savez(tmp_path / "equal.npz", X=np.zeros((3, 3)), feature_names=[*names, "speed"])
+    np.savez(tmp_path / "second.npz", X=np.zeros((3, 2)), feature_names=names, speed=np.ones(3))
+    times = np.array(["NaT", "2026-01-01", "2026-01-02"], dtype="datetime64[s]")
+    np.savez(tmp_path / "nat.npz", X=np.zeros((3, 2)), feature_names=names, t=times)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"1,2\n")))
     assert main(arguments) == 2
@@ -469,6 +660,49 @@ def test_bad_calls_are_one_line_and_status_two(folder, tmp_path, capsys, monkeyp
     assert error.startswith(f"drhmm {arguments[0]}: ")
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_numbers_are_never_read_as_dates(folder, model):
+    """20260131 is a number, whatever date.fromisoformat says of it."""
+    rows = "\n".join(f"1,2,{20260125 + k}" for k in range(10))
+    (folder / "counter.csv").write_text("heart rate,speed,n\n" + rows + "\n")
+    result = piped(["predict", folder / "model.drhmm", folder / "counter.csv", "--time", "n", "--step", "1"], "")
+    expected = model.predict_proba(np.tile([1.0, 2.0], (10, 1))).max(axis=1)
+    found = [float(row["probability"]) for row in csv.DictReader(io.StringIO(result.stdout))]
+    assert_allclose(found, expected, atol=1e-15)
+
+
+def test_dates_of_parquet_come_out_as_dates(folder, columns):
+    stamps = np.datetime64("2026-01-01T00:00:00") + np.arange(ROWS).astype("timedelta64[m]")
+    table = {"t": stamps, "heart rate": columns["heart rate"], "speed": columns["speed"]}
+    pyarrow.parquet.write_table(pyarrow.table(table), folder / "dates.parquet")
+    result = piped(["predict", folder / "model.drhmm", folder / "dates.parquet", "--time", "t", "--step", "60"], "")
+    assert result.stdout.splitlines()[2].startswith("2026-01-01T00:01:00")
+
+
+@pytest.mark.parametrize("entry", ["version", "options", "streams", "sequence", "last", "waiting", "snapshot"])
+@pytest.mark.parametrize("value", [None, 5, "x", [], {}, "missing"])
+def test_forged_states_are_refused_by_name(folder, tmp_path, entry, value):
+    from drhmm import SnapshotError
+    from drhmm.cli.followed import FollowedSequences, _checksum
+    from drhmm.cli.lines import Observation
+
+    model = drhmm.load(folder / "model.drhmm")
+    sequences = FollowedSequences(model, {"lag": 0, "sequence": None, "time": None, "step": None})
+    sequences.step(Observation(np.zeros(2)))
+    sequences.save(tmp_path / "state.json")
+    content = json.loads((tmp_path / "state.json").read_text())
+    content.pop("checksum")
+    target = content if entry in content else content["streams"][0]
+    before = target.pop(entry)
+    if value != "missing":
+        target[entry] = value
+    if target.get(entry, "missing") == before or (entry, value) in [("sequence", "x"), ("last", 5), ("streams", [])]:
+        return
+    content["checksum"] = _checksum(content)
+    (tmp_path / "state.json").write_text(json.dumps(content))
+    with pytest.raises(SnapshotError, match=r"state\.json: "):
+        sequences.load(tmp_path / "state.json")
 
 
 def test_a_snapshot_of_another_model_is_refused(folder, tmp_path):

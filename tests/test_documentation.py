@@ -64,6 +64,7 @@ class FakeConsumer:
 
     def commit(self, asynchronous):
         assert not asynchronous
+        assert self.n_polls > 0
         FakeConsumer.committed += 1
 
 

@@ -297,6 +297,10 @@ WRONG = {
     "classes without a kind": changed_value("classes", value={"dtype": "nonsense", "values": [0, 1, 2]}),
     "structured classes": changed_value("classes", value={"dtype": "i4,i4", "values": [0, 1, 2]}),
     "giant dtype": changed_value("classes", value={"dtype": "<U2000000000", "values": ["a", "b", "c"]}),
+    "a dtype that is no dtype": changed_value("classes", value={"dtype": "f8,(", "values": [0, 1, 2]}),
+    "long double": changed_value("classes", value={"dtype": "f16", "values": [1, 2, 3]}),
+    "text with room": changed_value("classes", value={"dtype": "<U1000000", "values": ["a", "b", "c"]}),
+    "a name twice": changed_value("feature_names", value=["a", "a"]),
     "objects": changed_value("classes", value={"dtype": "O", "values": [0, 1, 2]}),
     "classes a number": changed_value("classes", value=3),
     "names of other columns": changed_value("feature_names", value=["a", "b", "c"]),
@@ -347,6 +351,20 @@ class TestForgery:
         encoded = json.dumps({"__metadata__": {"drhmm": text}}).encode()
         with pytest.raises(ModelFormatError):
             from_bytes(len(encoded).to_bytes(8, "little") + encoded)
+
+    def test_a_checksum_that_is_no_text_is_refused(self, content):
+        _, metadata = parts_of(content)
+        for checksum in ("sha256:" + 64 * "\ud800", "sha256:" + 64 * "g", 5, None):
+            text = json.dumps({**metadata, "checksum": checksum})
+            header = json.dumps({"__metadata__": {"drhmm": text}}).encode()
+            with pytest.raises(ModelFormatError, match="no checksum"):
+                from_bytes(len(header).to_bytes(8, "little") + header)
+
+    def test_a_small_file_takes_little_memory(self, tmp_path):
+        header = json.dumps({"x": {"dtype": "F64", "shape": [2**37], "data_offsets": [0, 2**40]}}).encode()
+        (tmp_path / "model.drhmm").write_bytes(len(header).to_bytes(8, "little") + header)
+        with pytest.raises(ModelFormatError, match="cut short"):
+            drhmm.load(tmp_path / "model.drhmm")
 
     def test_strange_headers_are_refused(self):
         for text in ("[" * 100_000, '{"a": 1, "a": 2}', "[]", '{"a": 5}', '{"__metadata__": 3}'):
@@ -412,6 +430,24 @@ class TestWriting:
         assert (tmp_path / "link").is_symlink()
         assert drhmm.load(tmp_path / "model.drhmm").fingerprint == live.model("plain").fingerprint
 
+    def test_a_file_keeps_its_permissions(self, tmp_path):
+        path = tmp_path / "model.drhmm"
+        live.model("plain").save(path)
+        path.chmod(0o600)
+        live.model("window").save(path)
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    def test_long_names_and_bytes(self, tmp_path):
+        path = tmp_path / ("x" * 250)
+        for kind in ("plain", "window"):
+            live.model(kind).save(os.fsencode(path))
+        assert drhmm.load(os.fsencode(path)).fingerprint == live.model("window").fingerprint
+
+    def test_a_pipe_in_the_place_of_a_leftover_is_left_alone(self, tmp_path):
+        live.model("plain").save(tmp_path / "model.drhmm")
+        os.mkfifo(tmp_path / ".model.drhmm.tmp")
+        assert drhmm.load(tmp_path / "model.drhmm").fingerprint == live.model("plain").fingerprint
+
     def test_the_file_has_the_permissions_of_any_new_file(self, tmp_path):
         (tmp_path / "other").write_bytes(b"")
         live.model("plain").save(tmp_path / "model.drhmm")
@@ -443,11 +479,17 @@ class TestWriting:
             assert other.read_bytes() == b"half"
         assert drhmm.load(tmp_path / "model.drhmm").fingerprint == live.model("plain").fingerprint
 
-    def test_many_writers_of_one_file(self, tmp_path):
+    @pytest.mark.parametrize("unnamed", [True, False])
+    def test_many_writers_and_readers_of_one_file(self, tmp_path, monkeypatch, unnamed):
+        if not unnamed:
+            monkeypatch.delattr(os, "O_TMPFILE", raising=False)
         path, models = tmp_path / "model.drhmm", [live.model(kind) for kind in FILED]
         with ThreadPoolExecutor(8) as threads:
+            models[0].save(path)
+            readers = [threads.submit(lambda: [drhmm.load(path).fingerprint for _ in range(100)]) for _ in range(2)]
             list(threads.map(lambda k: models[k % len(models)].save(path), range(200)))
-        assert drhmm.load(path).fingerprint in {model.fingerprint for model in models}
+            seen = {fingerprint for reader in readers for fingerprint in reader.result()}
+        assert seen <= {model.fingerprint for model in models}
         assert list(tmp_path.iterdir()) == [path]
 
     def test_without_unnamed_files_it_works_too(self, tmp_path, monkeypatch):

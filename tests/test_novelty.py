@@ -158,3 +158,14 @@ class TestBadInput:
     def test_a_label_for_it_from_a_model_without_it(self):
         with pytest.raises(ValueError, match="learn it with novelty=True"):
             DensityRatioHMM(**FAST).fit(X, Y).predict(X, novelty_label="?")
+
+
+@pytest.mark.parametrize(("floor", "scale"), [(1e-300, 5.0), (1e-100, 20.0)])
+def test_known_states_keep_their_ratios_however_unknown_a_frame_is(floor, scale):
+    X, y = blobs(0, n_frames=400)
+    settings = {"n_basis": 30, "sigma": 1.0, "rho": 0.01, "random_state": 0}
+    model = DensityRatioHMM(novelty=True, floor=floor, evidence_scale=scale, **settings).fit(X, y).model_
+    strange = np.vstack([X[:3], np.full((30, 2), 50.0), X[:3]])
+    assert_allclose(model.predict_proba(strange).sum(axis=1), 1)
+    stream = model.stream(5)
+    assert np.isfinite([answer for answer in map(stream.step, strange) if answer is not None]).all()

@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import live
-from drhmm import SnapshotError
+from drhmm import DensityRatioHMM, SnapshotError
+from drhmm.ratios import FromClassifier
+from problems import blobs
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +76,12 @@ def test_changed_bytes_with_the_right_checksum_never_crash(snapshot):
             continue
         try:
             posterior = stream.step([0.0, 0.0])
+            stream.pending()
         except ValueError:  # evidence that contradicts the messages
             continue
         assert posterior is None or posterior.sum() == pytest.approx(1)
+        assert repr(stream)
+        assert np.isfinite(stream.pending()).all()
     assert refused > 500
 
 
@@ -116,6 +122,34 @@ def test_other_bytes_are_refused(data):
 def test_what_is_not_bytes_is_a_type_error(data):
     with pytest.raises(TypeError, match="a snapshot is bytes, got"):
         live.model("plain").resume(data)
+
+
+@pytest.mark.parametrize(
+    ("rows", "retired", "message"), [(0, [], "one live"), (2, [], "one live"), (1, [0], "one live")]
+)
+def test_a_stream_is_one_live_row(rows, retired, message):
+    model = live.model("plain")
+    batch = model.stream_batch(rows)
+    batch.retire(retired)
+    forged = bytearray(batch.snapshot())
+    forged[10] = 0
+    with pytest.raises(SnapshotError, match=message):
+        model.resume(signed(bytes(forged)))
+
+
+def test_of_another_classifier_is_refused():
+    X, y = blobs(3, n_frames=400)
+    models = [
+        DensityRatioHMM(ratio=FromClassifier(LogisticRegression(C=C)), evidence_scale=1.0).fit(X, y).model_
+        for C in (1.0, 1e-4)
+    ]
+    with pytest.raises(SnapshotError, match="belongs to another model"):
+        models[1].resume(models[0].stream().snapshot())
+
+
+def test_labels_without_json_have_snapshots():
+    model = replace(live.model("plain"), classes=np.array([b"a", b"b", b"c"]))
+    assert model.resume(model.stream().snapshot()).n_frames == 0
 
 
 def test_a_giant_number_of_rows_is_refused(snapshot):

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -34,7 +35,7 @@ def follow(stream, X, dt=None):
 sequences = st.fixed_dictionaries(
     {
         "seed": st.integers(0, 2**32 - 1),
-        "n_frames": st.integers(1, 40),
+        "n_frames": st.integers(1, 40) | st.just(200),
         "missing": st.sampled_from([0.0, 0.2, 0.9]),
         "spread": st.sampled_from([1.0, 3.0, 30.0]),
     }
@@ -146,6 +147,7 @@ class TestAnswers:
     def test_any_array_of_numbers_is_a_sample(self):
         model = live.model("plain")
         expected = model.stream().step(np.array([1.0, 2.0]))
+        assert_array_equal(_one_column().stream().step(np.array(3.0)), _one_column().stream().step(3))
         for x in ([1, 2], (1.0, 2.0), np.array([[1.0, 2.0]]), np.array([1, 2], dtype=np.float32)):
             assert_array_equal(model.stream().step(x), expected)
 
@@ -160,6 +162,11 @@ class TestAnswers:
         assert not wide[-1]
 
 
+def _one_column():
+    X, y = blobs(0, n_columns=1)
+    return DensityRatioHMM(n_basis=10, random_state=0).fit(X, y).model_
+
+
 class TestBadFrames:
     """Whatever is refused, the stream stays as it was."""
 
@@ -168,8 +175,11 @@ class TestBadFrames:
         [
             ([1.0], 1, r"one sample with 2 columns, got shape \(1,\)"),
             ([[1.0, 2.0], [3.0, 4.0]], 1, r"one sample with 2 columns, got shape \(2, 2\)"),
-            ([1.0, np.inf], 1, r"infinite value \(inf\) at column 1"),
+            ([1.0, np.inf], 1, r"x has an infinite value \(inf\) at column 1"),
             ([-np.inf, 1.0], 1, r"infinite value \(-inf\) at column 0"),
+            ([[1.0], 2.0], 1, "x is not one sample of 2 numbers"),
+            ([10**400, 1.0], 1, "x must hold numbers"),
+            (np.array(["1", 2.0], dtype=object), 1, "x must hold numbers, got '1'"),
             (["a", "b"], 1, "x must hold numbers"),
             ([1.0, 2.0], 0, "dt must be at least 1, got 0"),
             ([1.0, 2.0], -3, "dt must be at least 1, got -3"),
@@ -412,6 +422,28 @@ class TestStreamBatch:
     def test_an_empty_batch_steps(self):
         batch = live.model("plain").stream_batch()
         assert batch.step(np.empty((0, 2))).shape == (0, 3)
+
+    def test_pending_frames_of_a_row(self):
+        model, X = live.model("window"), live.samples(12, 6)
+        batch, stream = model.stream_batch(2, 3), model.stream(3)
+        for x in X:
+            batch.step([x, x], active=[True, False])
+            stream.step(x)
+        assert_allclose(batch.pending(0), stream.pending(), atol=TOLERANCE)
+        assert batch.pending(1).shape == (0, 3)
+
+    def test_columns_of_another_name_are_refused(self):
+        class Table(np.ndarray):
+            columns = ("b", "a")
+
+        model = replace(live.model("plain"), feature_names=("a", "b"))
+        with pytest.raises(ValueError, match="learned from a, b, in this order"):
+            model.stream_batch(3).step(np.zeros((3, 2)).view(Table))
+
+    @pytest.mark.parametrize("n", [-1, 1.5, 2**31 + 1, 10**30])
+    def test_strange_numbers_of_rows_are_refused(self, n):
+        with pytest.raises(ValueError, match="n must be"):
+            live.model("plain").stream_batch(n)
 
     def test_pickle(self):
         batch = live.model("window").stream_batch(3, 1)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import live
+from drhmm import DensityRatioHMM
+from problems import blobs
 
 
 @pytest.mark.parametrize("kind", ["window", "novelty", "forbidden"])
@@ -40,22 +45,55 @@ def test_streams_of_one_model_on_eight_threads():
 
 def test_a_model_can_be_first_used_by_many_threads_at_once():
     """The fingerprint is computed when it is first asked for."""
-    from dataclasses import replace
-
     for _ in range(20):
         model = replace(live.model("plain"), settings={})
         with ThreadPoolExecutor(8) as threads:
             assert len(set(threads.map(lambda m: m.fingerprint, [model] * 8))) == 1
 
 
-def test_native_calls_leave_the_interpreter_to_others():
-    """While one thread predicts, another one counts."""
-    model = live.model("window")
+def turns_of_another_thread(work):
+    """How often this thread gets its turn while another one works, if turns are only given away, never taken."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            job = threads.submit(work)
+            turns = 0
+            while not job.done():
+                turns += 1
+                time.sleep(0)
+        job.result()
+    finally:
+        sys.setswitchinterval(interval)
+    return turns
+
+
+@pytest.fixture(scope="module")
+def large_model():
+    X, y = blobs(1, n_frames=3000, n_columns=40)
+    return DensityRatioHMM(n_basis=1500, sigma=5.0, rho=0.01, evidence_scale=1.0).fit(X, y).model_
+
+
+def test_work_in_python_gives_no_turn_away():
+    """What the next tests compare with."""
+    assert turns_of_another_thread(lambda: sum(range(3_000_000))) < 20
+
+
+def test_predictions_leave_the_interpreter_to_others():
     X = live.samples(0, 300_000)
-    with ThreadPoolExecutor(1) as threads:
-        prediction = threads.submit(model.predict_proba, X, n_threads=1)
-        counted = 0
-        while not prediction.done():
-            counted += 1
-    assert counted > 100
-    assert np.isfinite(prediction.result()).all()
+    assert turns_of_another_thread(lambda: live.model("window").predict_proba(X, n_threads=1)) > 100
+
+
+def test_steps_of_a_large_model_leave_the_interpreter_to_others(large_model):
+    stream, x = large_model.stream(), np.zeros(40)
+    assert turns_of_another_thread(lambda: [stream.step(x) for _ in range(300)]) > 100
+
+
+def test_the_first_long_gap_of_many_states_leaves_the_interpreter_to_others(large_model):
+    transmat = 0.7 * np.eye(60) + 0.3 * np.eye(60)[np.arange(1, 61) % 60]
+    evidence = replace(
+        large_model.evidence, theta=np.resize(large_model.evidence.theta, (1500, 60)), prior=np.full(60, 1 / 60)
+    )
+    parts = {"classes": np.arange(60), "transmat": transmat, "startprob": np.full(60, 1 / 60)}
+    model = replace(large_model, prior=np.full(60, 1 / 60), evidence=evidence, **parts)
+    assert turns_of_another_thread(lambda: model.stream().step(np.zeros(40), dt=2**53)) > 20

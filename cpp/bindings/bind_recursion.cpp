@@ -111,12 +111,15 @@ std::pair<Report, py::array_t<std::int64_t>> bind_viterbi(const Array& evidence,
   const Problem problem(evidence, transmat, startprob, lengths, dt);
   py::array_t<std::int64_t> output(problem.log_ratios.rows());
   std::int64_t* const path = output.mutable_data();
+  require(problem.startprob.size() <= 65536, "there may be at most 65536 states");
   SequenceStatus status;
   {
     const py::gil_scoped_release release;
+    LogChain log_chain(problem.transmat, problem.startprob);
+    if (problem.longest_gap > 1) log_chain.chain.reach(problem.longest_gap);
     status = for_each_sequence(problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads,
-                               [&](const auto& chain, Index begin, Index length, Index) {
-                                 return viterbi(problem.sequence(begin, length), chain, path + begin);
+                               [&](const auto&, Index begin, Index length, Index) {
+                                 return viterbi(problem.sequence(begin, length), log_chain, path + begin);
                                });
   }
   return {report(status), std::move(output)};

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,16 +13,16 @@ namespace drhmm::bindings {
 
 namespace {
 
-using Ints = py::array_t<std::int64_t, py::array::c_style>;
 using Flags = py::array_t<bool, py::array::c_style>;
-using Rows3 = py::array_t<double, py::array::c_style>;
 
 // Raises instead of waiting: two threads that feed one sequence are a mistake, whatever the order.
 class Exclusive {
  public:
   explicit Exclusive(std::atomic_flag& busy) : busy_(busy) {
     if (busy_.test_and_set(std::memory_order_acquire)) {
-      throw std::runtime_error("the stream is in use by another thread: give every thread a stream of its own");
+      throw std::runtime_error(
+          "the stream is in use by another thread, or by the ratio source that it waits for: give every thread a "
+          "stream of its own");
     }
   }
   ~Exclusive() { busy_.clear(std::memory_order_release); }
@@ -37,6 +36,13 @@ class Exclusive {
 // Below this many multiplications (some microseconds) a call keeps the GIL: a thread that gives it up may wait
 // milliseconds to get it back.
 constexpr Index kWorthReleasing = 50000;
+
+template <class Work>
+auto without_gil_if(bool is_long, const Work& work) {
+  if (!is_long) return work();
+  const py::gil_scoped_release release;
+  return work();
+}
 
 class LiveStreams {
  public:
@@ -61,7 +67,15 @@ class LiveStreams {
     const Exclusive guard(busy_);
     require(n >= 0, "n must not be negative");
     std::vector<Index> added;
-    for (Index k = 0; k < n; ++k) added.push_back(streams_.add());
+    try {
+      for (Index k = 0; k < n; ++k) {
+        added.reserve(added.size() + 1);
+        added.push_back(streams_.add());
+      }
+    } catch (...) {  // out of memory: rows that nobody knows of must not stay
+      for (const Index row : added) streams_.retire(row);
+      throw;
+    }
     return added;
   }
 
@@ -84,15 +98,15 @@ class LiveStreams {
     return result;
   }
 
-  Ints n_frames() const {
+  Steps n_frames() const {
     const Exclusive guard(busy_);
-    Ints result(streams_.n_rows());
+    Steps result(streams_.n_rows());
     for (Index i = 0; i < streams_.n_rows(); ++i) result.mutable_at(i) = streams_.row(i).sequence.n_frames();
     return result;
   }
 
   // One frame for every active row; answers (n, n_known), NaN where there is none.
-  std::pair<Report, Array> step(const Array& samples, const Flags& active, const Ints& dt, int n_threads,
+  std::pair<Report, Array> step(const Array& samples, const Flags& active, const Steps& dt, int n_threads,
                                 const py::object& evaluate) {
     const Exclusive guard(busy_);
     const ConstRows input = rows(samples, "samples");
@@ -145,19 +159,32 @@ class LiveStreams {
     return {report({streams_.posterior(row, back, output.mutable_data()), row}), output};
   }
 
+  // p(x_t | y_1..y_t) of every row, (n, S); NaN in retired rows.
+  std::pair<Report, Array> posteriors() const {
+    const Exclusive guard(busy_);
+    Array output = new_rows(streams_.n_rows(), streams_.n_states());
+    Rows out = mutable_rows(output);
+    SequenceStatus status;
+    for (Index i = 0; i < streams_.n_rows() && status.status.ok(); ++i) {
+      out.row(i).setConstant(std::numeric_limits<double>::quiet_NaN());
+      if (streams_.row(i).live) status = {streams_.posterior(i, 0, out.row(i).data()), i};
+    }
+    return {report(status), std::move(output)};
+  }
+
   // All rows: live, n_frames, wide, n_past, past, mantissa, exponent, evidence, dt; what a row does not use is 0.
   py::tuple state() const {
     const Exclusive guard(busy_);
     const Index n = streams_.n_rows(), kept = streams_.lag() + 1, s = streams_.n_states();
     const Index past_size = (streams_.framing().window - 1) * streams_.framing().n_columns();
     Flags live(n), wide(n);
-    Ints n_frames(n), n_past(n), exponent({n, kept, s}), dt({n, kept});
+    Steps n_frames(n), n_past(n), exponent({n, kept, s}), dt({n, kept});
     Array past({n, past_size});
-    Rows3 mantissa({n, kept, s}), evidence({n, kept, s});
+    Array mantissa({n, kept, s}), evidence({n, kept, s});
     for (Array* values : {&past, &mantissa, &evidence}) {
       std::fill_n(values->mutable_data(), values->size(), 0.0);
     }
-    for (Ints* values : {&exponent, &dt}) std::fill_n(values->mutable_data(), values->size(), std::int64_t{0});
+    for (Steps* values : {&exponent, &dt}) std::fill_n(values->mutable_data(), values->size(), std::int64_t{0});
     for (Index i = 0; i < n; ++i) {
       const Streams::Row& row = streams_.row(i);
       live.mutable_at(i) = row.live;
@@ -182,8 +209,8 @@ class LiveStreams {
   }
 
   // The opposite of state, on an object without rows.
-  void restore(const Flags& live, const Ints& n_frames, const Flags& wide, const Ints& n_past, const Array& past,
-               const Rows3& mantissa, const Ints& exponent, const Rows3& evidence, const Ints& dt) {
+  void restore(const Flags& live, const Steps& n_frames, const Flags& wide, const Steps& n_past, const Array& past,
+               const Array& mantissa, const Steps& exponent, const Array& evidence, const Steps& dt) {
     const Exclusive guard(busy_);
     const Index n = live.size(), kept = streams_.lag() + 1, s = streams_.n_states();
     const Index window = streams_.framing().window;
@@ -201,6 +228,7 @@ class LiveStreams {
     for (Index i = 0; i < n; ++i) {
       require(n_frames.at(i) >= 0 && n_frames.at(i) <= kMostFrames && n_past.at(i) >= 0 && n_past.at(i) < window,
               "a count is out of range");
+      require(live.at(i) || n_frames.at(i) == 0, "a retired row has frames");
       restored.add();
       Streams::Row& row = restored.row(i);
       row.live = live.at(i);
@@ -222,12 +250,16 @@ class LiveStreams {
           frame.evidence[j] = evidence.at(i, k, j);
         }
         require(any, "a message has no likeliest state");
+        Index unused = 0;
+        NumberVector<Scaled> conditioned = NumberVector<Scaled>::Ones(s);
+        require(condition(frame.evidence.data(), Range::scaled, conditioned, unused) == Outcome::ok,
+                "the evidence of a frame is none");
         frames.push_back(std::move(frame));
       }
       row.sequence.restore(n_frames.at(i), wide.at(i), frames);
     }
     restored.reach(longest_gap);
-    restored.find_free();
+    restored.look_for_retired_rows();
     streams_ = std::move(restored);
   }
 
@@ -242,8 +274,9 @@ class LiveStreams {
       for (Index j = 0; j < samples.cols(); ++j) {
         if (!std::isinf(samples(i, j))) continue;
         const std::string value = samples(i, j) > 0 ? "inf" : "-inf";
+        const std::string name = active == nullptr ? "x" : "X";
         const std::string place = (active == nullptr ? "" : "row " + std::to_string(i) + ", ") + "column ";
-        throw std::invalid_argument("the sample has an infinite value (" + value + ") at " + place + std::to_string(j));
+        throw std::invalid_argument(name + " has an infinite value (" + value + ") at " + place + std::to_string(j));
       }
     }
   }
@@ -256,19 +289,18 @@ class LiveStreams {
     RowMatrix frames;
     std::vector<char> missing;
     RowMatrix evidence(taken.size(), streams_.n_states());
+    const std::int64_t longest_gap = taken.dt.empty() ? 1 : *std::max_element(taken.dt.begin(), taken.dt.end());
+    const Index recursion_work = streams_.work(taken.size(), longest_gap);
     const auto recurse = [&] {
       return streams_.advance(taken, {evidence.data(), evidence.rows(), evidence.cols()}, n_threads,
                               {answers.data(), answers.rows(), answers.cols()});
     };
-    const auto from_kernels = [&] {
-      streams_.frames(taken, frames, missing);
-      streamed_log_ratios(*ratio_, frames, missing, n_threads, {evidence.data(), evidence.rows(), evidence.cols()});
-      return recurse();
-    };
     if (ratio_ != nullptr) {
-      if (taken.size() * ratio_->work_per_frame() < kWorthReleasing) return from_kernels();
-      const py::gil_scoped_release release;
-      return from_kernels();
+      return without_gil_if(recursion_work + taken.size() * ratio_->work_per_frame() >= kWorthReleasing, [&] {
+        streams_.frames(taken, frames, missing);
+        streamed_log_ratios(*ratio_, frames, missing, n_threads, {evidence.data(), evidence.rows(), evidence.cols()});
+        return recurse();
+      });
     }
     streams_.frames(taken, frames, missing);
     for (Index k = 0; k < taken.size(); ++k) {
@@ -278,7 +310,7 @@ class LiveStreams {
     const ConstRows returned = rows(values, "log_ratios");
     require(returned.rows() == evidence.rows() && returned.cols() == evidence.cols(), "log_ratios must be (k, S)");
     evidence = returned;
-    return recurse();
+    return without_gil_if(recursion_work >= kWorthReleasing, recurse);
   }
 
   mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
@@ -302,6 +334,7 @@ void bind_stream(py::module_& module) {
            py::arg("dt").noconvert(), py::arg("n_threads"), py::arg("evaluate"))
       .def("step_one", &LiveStreams::step_one, py::arg("sample").noconvert(), py::arg("dt"), py::arg("evaluate"))
       .def("posterior", &LiveStreams::posterior, py::arg("row"), py::arg("back"))
+      .def("posteriors", &LiveStreams::posteriors)
       .def("state", &LiveStreams::state)
       .def("restore", &LiveStreams::restore, py::arg("live").noconvert(), py::arg("n_frames").noconvert(),
            py::arg("wide").noconvert(), py::arg("n_past").noconvert(), py::arg("past").noconvert(),

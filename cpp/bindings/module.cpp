@@ -9,10 +9,16 @@ void bind_stream(pybind11::module_& module);
 
 }  // namespace drhmm::bindings
 
-PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
+// DRHMM_MODULE and DRHMM_ISA: the name of this variant of the extension, and of its instruction set.
+PYBIND11_MODULE(DRHMM_MODULE, module, pybind11::mod_gil_not_used()) {
   module.doc() = "The native core of drhmm: features, ratios, recursions and streams.";
   drhmm::bindings::bind_features(module);
   drhmm::bindings::bind_ratio(module);
   drhmm::bindings::bind_recursion(module);
   drhmm::bindings::bind_stream(module);
+  module.attr("ISA") = DRHMM_ISA;
+  // Classes are pickled by the name that every machine knows, not by that of the variant.
+  for (const auto& item : module.attr("__dict__").cast<pybind11::dict>()) {
+    if (pybind11::isinstance<pybind11::type>(item.second)) item.second.attr("__module__") = "drhmm._core";
+  }
 }

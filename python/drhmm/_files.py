@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import secrets
+import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows, where what a killed process left behind stays until the next writer
+except ImportError:  # Windows, where what a killed process left behind stays
     fcntl = None  # type: ignore[assignment]
 
 #: Seconds to wait for another writer of the same file.
@@ -22,32 +25,51 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
     The bytes go to a temporary file in the same folder, then to the disk, and then take the name. Where the system
     allows it, the temporary file has no name until it is complete, so that a process that is killed leaves nothing
-    behind; the one exception, between naming and renaming, is cleared by whoever writes or loads the file next.
+    behind; what is left in the moment between naming and renaming, whoever writes or loads the file next clears.
+    A device or a pipe is written to as it is.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(os.fsdecode(path)))
+    try:
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_bytes(data)
+        else:
+            _replace(target, data)
+    except OSError as error:
+        # The name of the file, and not of the temporary one.
+        raise type(error)(error.errno, error.strerror or str(error), str(target)) from None
+
+
+def _replace(target: Path, data: bytes) -> None:
     temporary = _temporary(target)
     unnamed = _unnamed(target.parent)
     named = unnamed is None
-    descriptor = _patiently(temporary, lambda: _named(temporary)) if unnamed is None else unnamed
+    descriptor = _patiently(target, lambda: _named(temporary)) if unnamed is None else unnamed
     try:
-        _lock(descriptor)
+        if not named:
+            _lock(descriptor)
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(descriptor if os.name != "nt" else temporary, stat.S_IMODE(target.stat().st_mode))
         _write_all(descriptor, data)
         os.fsync(descriptor)
         if not named:
-            with contextlib.suppress(FileExistsError):
+            try:
                 _name(descriptor, target)
                 return
-            _patiently(temporary, lambda: _name(descriptor, temporary))
-            named = True
+            except FileExistsError:
+                _patiently(target, lambda: _name(descriptor, temporary))
+                named = True
         if os.name == "nt":  # which does not rename open files
             os.close(descriptor)
+            descriptor = -1
         os.replace(temporary, target)
         named = False
     finally:
+        if descriptor >= 0 and os.name == "nt":
+            os.close(descriptor)
         if named:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
-        if os.name != "nt":
+        if descriptor >= 0 and os.name != "nt":
             os.close(descriptor)
         _sync_folder(target.parent)
 
@@ -56,31 +78,48 @@ def clear_leftover(path: str | os.PathLike[str]) -> None:
     """Remove what a killed writer of a file left beside it, if it did; never what a living one is writing."""
     if fcntl is None:
         return
-    temporary = _temporary(Path(os.path.realpath(path)))
+    temporary = _temporary(Path(os.path.realpath(os.fsdecode(path))))
     with contextlib.suppress(OSError):
-        descriptor = os.open(temporary, os.O_RDONLY)
+        descriptor = os.open(temporary, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(descriptor), os.stat(temporary)):
+            if stat.S_ISREG(os.fstat(descriptor).st_mode) and _is_named(descriptor, temporary):
                 os.unlink(temporary)
         finally:
             os.close(descriptor)
 
 
 def _temporary(target: Path) -> Path:
-    return target.with_name(f".{target.name}.tmp")
+    """One name for all writers of a file; without locks to tell the living from the dead, one for each."""
+    name = target.name if len(os.fsencode(target.name)) < 200 else hashlib.sha256(os.fsencode(target.name)).hexdigest()
+    own = "" if fcntl is not None else f".{secrets.token_hex(8)}"
+    return target.with_name(f".{name}{own}.tmp")
 
 
 def _unnamed(folder: Path) -> int | None:
     """An open file without a name, None where the system has no such thing."""
-    if hasattr(os, "O_TMPFILE"):
+    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
         with contextlib.suppress(OSError):  # not every file system can; a real error comes again with the named one
             return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
     return None
 
 
 def _named(path: Path) -> int:
-    return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+    """A new file, locked; FileExistsError if it is not this writer's."""
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+    _lock(descriptor)
+    if fcntl is not None and not _is_named(descriptor, path):
+        # Between creating and locking, another writer took it for a leftover.
+        os.close(descriptor)
+        raise FileExistsError(path)
+    return descriptor
+
+
+def _is_named(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
 
 
 def _name(descriptor: int, path: Path) -> int:
@@ -94,7 +133,7 @@ def _name(descriptor: int, path: Path) -> int:
     return descriptor
 
 
-def _patiently(temporary: Path, take_name: Callable[[], int]) -> int:
+def _patiently(target: Path, take_name: Callable[[], int]) -> int:
     """Take the temporary name as soon as no other writer has it."""
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -103,7 +142,7 @@ def _patiently(temporary: Path, take_name: Callable[[], int]) -> int:
         except FileExistsError:
             if time.monotonic() > deadline:
                 raise
-            clear_leftover(temporary.with_name(temporary.name[1:-4]))
+            clear_leftover(target)
             time.sleep(0.001)
 
 
@@ -117,15 +156,14 @@ def _lock(descriptor: int) -> None:
     """Show that the writer is alive: the lock goes with the process."""
     if fcntl is not None:
         with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the new name to the disk, too."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Bring the new name to the disk, too, where a folder can be."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -58,10 +58,11 @@ class Sequences:
 
 
 def feature_names_of(X: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a table (pandas, polars), or of the first of several; None where X has no names."""
+    """Names of the columns of a table (pandas, polars), or of the first of several; None without different names."""
     table = X[0] if isinstance(X, list | tuple) and len(X) > 0 else X
     names = list(getattr(table, "columns", ()))
-    return tuple(names) if names and all(isinstance(name, str) for name in names) else None
+    usable = len(names) > 0 and all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    return tuple(names) if usable else None
 
 
 def is_list_of_sequences(X: Any) -> bool:
@@ -93,7 +94,7 @@ def _without_gaps(X: Any, lengths: Any, sequence_id: Any) -> Sequences:
     dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
     if sequence_id is None:
         return Sequences(samples, as_lengths(lengths, len(samples)), dtype)
-    order, lengths = _group(sequence_id, len(samples))
+    order, lengths = group(sequence_id, len(samples))
     if order is None:
         return Sequences(samples, lengths, dtype)
     return Sequences(samples[order], lengths, dtype, order)
@@ -111,7 +112,7 @@ def _from_list(X: Sequence[Any], lengths: Any, sequence_id: Any) -> Sequences:
     return Sequences(np.concatenate(parts), [len(part) for part in parts], dtype, is_list=True)
 
 
-def _group(sequence_id: Any, n_rows: int) -> tuple[npt.NDArray[np.int64] | None, Lengths]:
+def group(sequence_id: Any, n_rows: int) -> tuple[npt.NDArray[np.int64] | None, Lengths]:
     """Order and lengths that bring rows of equal id together, sequences in order of first appearance."""
     ids = np.asarray(sequence_id)
     if ids.shape != (n_rows,):

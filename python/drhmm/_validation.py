@@ -49,9 +49,12 @@ def as_matrix(values: Any, name: str) -> Array:
     if array.dtype.kind not in "fiubO":
         raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}")
     if array.dtype.kind == "O":
+        for value in array.flat:
+            if isinstance(value, str | bytes):
+                raise ValueError(f"{name} must hold numbers, got {value!r}")
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}: {error}") from None
     if array.ndim != 2:
         raise ValueError(
@@ -86,19 +89,17 @@ def as_samples(values: Any, name: str = "X") -> Array:
 
 def as_sample(values: Any, n_columns: int, name: str = "x") -> Array:
     """One sample of a stream, shape (d,); None is a missing one. Infinities are left to the core."""
-    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.carray:
-        sample: Array = values
-    elif values is None:
+    if values is None:
         return np.full(n_columns, np.nan)
-    else:
-        sample = as_matrix(np.atleast_2d(values) if np.ndim(values) < 2 else values, name)
-        if len(sample) == 1:
-            sample = sample[0]
-    if sample.shape == (1, n_columns):
-        sample = sample[0]
-    if sample.shape != (n_columns,):
-        raise ValueError(f"{name} must be one sample with {n_columns} columns, got shape {np.shape(values)}")
-    return sample
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is not one sample of {n_columns} numbers: {error}") from None
+    sample = as_matrix(np.atleast_2d(array), name)
+    if array.ndim > 2 or sample.shape != (1, n_columns):
+        raise ValueError(f"{name} must be one sample with {n_columns} columns, got shape {array.shape}")
+    row: Array = sample[0]
+    return row
 
 
 def as_lengths(lengths: Any, n_rows: int) -> Lengths:
@@ -176,7 +177,10 @@ def _as_probabilities(values: Array, name: str) -> Array:
                 raise ValueError(f"{name} has {value} at column {column}{place}: probabilities are 0 or more")
         if abs(probabilities.sum() - 1) > ROW_SUM_TOLERANCE:
             raise ValueError(f"{name}: the sum{place} is {probabilities.sum():.10g}, not 1")
-    normalized: Array = values / values.sum(axis=-1, keepdims=True)
+    sums = values.sum(axis=-1, keepdims=True)
+    # What is normalised already stays as it is to the last digit.
+    rounding = 4 * np.finfo(np.float64).eps * values.shape[-1]
+    normalized: Array = np.where(np.abs(sums - 1) <= rounding, values, values / sums)
     return normalized
 
 

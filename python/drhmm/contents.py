@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ TENSORS = {
     "prior": "S",
 }
 
+#: Kinds of class labels: truth values, integers, floats, text, dates and durations, or several of them.
+_DTYPE = re.compile(r"object|\|b1|\|[iu]1|<[iu][248]|<f[248]|<U\d+|<[mM]8(\[\d*[A-Za-z]+\])?")
+
 DESCRIPTION = ("classes", "evidence", "novelty")
 
 
@@ -50,7 +54,7 @@ def tensors_of(model: Model) -> dict[str, Array]:
     return tensors
 
 
-def description_of(model: Model) -> dict[str, Any]:
+def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
     """Everything else that inference depends on, as JSON; every number keeps its last digit."""
     evidence = model.evidence
     described: dict[str, Any] = {"window": model.window, "evidence_scale": evidence.evidence_scale}
@@ -61,7 +65,7 @@ def description_of(model: Model) -> dict[str, Any]:
         described |= {"kind": f"{source.__module__}.{source.__qualname__}"}
     novelty = model.novelty
     return {
-        "classes": encode_classes(model.classes),
+        "classes": encode_classes(model.classes) if classes is None else classes,
         "evidence": described,
         "novelty": None if novelty is None else {"rate": novelty.rate, "duration": novelty.duration},
     }
@@ -70,13 +74,29 @@ def description_of(model: Model) -> dict[str, Any]:
 def fingerprint_of(model: Model) -> str:
     """32 hexadecimal digits that stand for everything that inference depends on.
 
-    Of evidence that is not made of kernels, only the type is in it: the object itself has no stable form.
+    Evidence that is not made of kernels has no stable form: for it stand its type, and its answers to a few frames.
     """
-    digest = hashlib.sha256(json.dumps(description_of(model), sort_keys=True).encode())
+    try:
+        classes = encode_classes(model.classes)
+    except ValueError:
+        classes = {"dtype": model.classes.dtype.str, "values": repr(model.classes.tolist())}
+    digest = hashlib.sha256(json.dumps(description_of(model, classes), sort_keys=True).encode())
+    if not isinstance(model.evidence, KernelEvidence):
+        digest.update(_probed(model).encode())
     for name, values in sorted(tensors_of(model).items()):
         digest.update(f"{name}{values.shape}".encode())
         digest.update(values.astype("<f8").tobytes())
     return digest.hexdigest()[:32]
+
+
+def _probed(model: Model) -> str:
+    """Log ratios at fixed frames, to six digits: machines may differ in the last ones."""
+    evaluate = model.evidence.streamed()
+    assert callable(evaluate)
+    frames = np.random.RandomState(0).normal(size=(8, model.window * model.n_features))
+    log_ratios = evaluate(frames)
+    with np.errstate(invalid="ignore"):
+        return repr((log_ratios - log_ratios.max(axis=1, keepdims=True)).round(6).tolist())
 
 
 def encode_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
@@ -86,6 +106,8 @@ def encode_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
         return {"dtype": classes.dtype.str, "values": classes.astype(np.int64).tolist()}
     values = classes.tolist()
     if kind in "biufU" or (kind == "O" and all(type(label) in (str, int, float, bool) for label in values)):
+        if kind == "U":
+            return {"dtype": f"<U{max(1, *(len(label) for label in values))}", "values": values}
         return {"dtype": "object" if kind == "O" else classes.dtype.newbyteorder("<").str, "values": values}
     raise ValueError(f"class labels of dtype {classes.dtype} cannot be saved as JSON: {values[:3]!r}")
 
@@ -96,9 +118,12 @@ def decode_classes(described: Any, n_states: int) -> npt.NDArray[Any]:
     name, values = described["dtype"], described["values"]
     if not isinstance(name, str) or not isinstance(values, list) or len(values) != n_states:
         raise ValueError(f"classes must be {n_states} labels and their dtype")
-    dtype = np.dtype(object) if name == "object" else np.dtype(name)
-    if dtype.kind not in "biufUmMO" or (dtype.kind == "O") != (name == "object"):
+    if not _DTYPE.fullmatch(name):
         raise ValueError(f"classes have the dtype {name!r}")
+    longest = max([1, *(len(value) for value in values if isinstance(value, str))])
+    if name.startswith("<U") and name != f"<U{longest}":
+        raise ValueError(f"classes have the dtype {name!r}, and the longest label has {longest} characters")
+    dtype = np.dtype(name)
     allowed = {"b": (bool,), "f": (int, float), "U": (str,), "O": (str, int, float, bool)}.get(dtype.kind, (int,))
     if not all(type(value) in allowed for value in values):
         raise ValueError(f"classes of dtype {name!r} have the values {values!r}")

@@ -22,8 +22,6 @@ EMPTY = 1.0
 #: Learns from the targets (N, S) of the complete frames and returns their log ratios (N, S).
 Update = Callable[[Array], Array]
 
-#: Is told iteration, gain, change and whether EM has converged.
-
 
 @dataclass(frozen=True)
 class EMResult:

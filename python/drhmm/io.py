@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -24,7 +25,9 @@ FORMAT_VERSION = 1
 _KEY = "drhmm"
 _METADATA = ("checksum", "format_version", "library_version", "fingerprint", "feature_names", "settings", *DESCRIPTION)
 _NO_CHECKSUM = "sha256:" + 64 * "0"
+_CHECKSUM = re.compile("sha256:[0-9a-f]{64}")
 _LARGEST_HEADER = 100_000_000
+_PIECE = 1 << 24
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
@@ -95,14 +98,23 @@ def _read(path: str | os.PathLike[str]) -> bytes:
         size = int.from_bytes(start, "little")
         if len(start) < 8 or size > _LARGEST_HEADER:
             raise ModelFormatError("not a model file: it has no safetensors header")
-        header = file.read(size)
+        header = _read_piecewise(file, size)
         end = _data_size(_header(start + header))
-        data = file.read(end + 1)
+        data = _read_piecewise(file, end + 1)
     if len(data) != end:
         raise ModelFormatError(
             "the file is cut short" if len(data) < end else "the file is longer than its header says"
         )
     return start + header + data
+
+
+def _read_piecewise(file: BinaryIO, size: int) -> bytes:
+    """At most `size` bytes, without room for more than there are."""
+    pieces = []
+    while size > 0 and (piece := file.read(min(size, _PIECE))):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
 
 
 def _header(content: bytes) -> dict[str, Any]:
@@ -186,7 +198,7 @@ def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
     if set(metadata) != set(_METADATA):
         odd = sorted(set(metadata) ^ set(_METADATA))
         raise ModelFormatError(f"the description of the model has missing or unknown entries: {', '.join(odd)}")
-    if not (isinstance(metadata["checksum"], str) and len(metadata["checksum"]) == len(_NO_CHECKSUM)):
+    if not (isinstance(metadata["checksum"], str) and _CHECKSUM.fullmatch(metadata["checksum"])):
         raise ModelFormatError("the file has no checksum")
     return metadata
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from . import recursion
 from ._sequences import Sequences, as_sequences, feature_names_of
-from ._validation import Array, check_choice, read_only, thread_count
+from ._validation import Array, as_startprob, as_transmat, check_choice, read_only, thread_count
 from .contents import fingerprint_of
 from .evidence import Evidence, KernelEvidence
 from .exceptions import ImpossibleDataError
@@ -62,14 +62,17 @@ class Model:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("transmat", "startprob", "prior"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+        object.__setattr__(self, "transmat", read_only(as_transmat(self.transmat, len(self.classes))))
+        object.__setattr__(self, "startprob", read_only(as_startprob(self.startprob, len(self.classes))))
+        object.__setattr__(self, "prior", read_only(self.prior))
         classes = self.classes.copy()
         classes.setflags(write=False)
         object.__setattr__(self, "classes", classes)
         object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
             raise ValueError(f"there are {len(self.feature_names)} feature_names for {self.n_features} columns")
+        if self.feature_names is not None and len(set(self.feature_names)) != len(self.feature_names):
+            raise ValueError(f"feature_names has a name twice: {', '.join(self.feature_names)}")
 
     def __reduce__(self) -> tuple[object, ...]:
         parts = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -111,13 +114,17 @@ class Model:
             raise ValueError(
                 f"X has {n_columns} features, but the model was learned from {self.n_features} features as input"
             )
+        self.check_names(X)
+        return sequences
+
+    def check_names(self, X: Any) -> None:
+        """Raise a ValueError if the columns of a table have other names, or another order, than in training."""
         names = feature_names_of(X)
         if names is not None and self.feature_names is not None and names != self.feature_names:
             raise ValueError(
                 f"the columns of X are {', '.join(names)}; the model was learned from {', '.join(self.feature_names)}, "
                 "in this order"
             )
-        return sequences
 
     def check_novelty(self) -> None:
         """Raise a ValueError if the model has no state for the unknown."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .model import Model
 
 VERSION = 1
+LONGEST_LAG = 100_000
 
 # magic, version, kind, rows, lag, states of the chain, window, columns, fingerprint of the model
 _HEADER = struct.Struct("<8sHBQIIII16s")
@@ -79,7 +80,7 @@ def unpack(kind: str, model: Model, data: bytes) -> tuple[int, State]:
         raise SnapshotError(
             f"the snapshot belongs to another model: fingerprint {fingerprint.hex()}, this one has {model.fingerprint}"
         )
-    if tuple(sizes) != _sizes(model):
+    if tuple(sizes) != _sizes(model) or lag > LONGEST_LAG:
         raise SnapshotError("the snapshot does not fit the model")
     return lag, _read(data, n_rows, lag, tuple(sizes))
 

@@ -15,7 +15,7 @@ from .recursion import raise_failure
 if TYPE_CHECKING:
     from .model import Model
 
-LONGEST_LAG = 100_000
+MOST_ROWS = 2**31
 
 Rows = npt.NDArray[np.int64]
 
@@ -27,8 +27,9 @@ class _Live:
 
     def __init__(self, model: Model, lag: int = 0) -> None:
         self._model = model
-        self._lag = check_integer(lag, "lag", low=0, high=LONGEST_LAG)
+        self._lag = check_integer(lag, "lag", low=0, high=snapshots.LONGEST_LAG)
         self._n_columns = model.n_features
+        self._shape = (self._n_columns,)
         streamed = model.evidence.streamed()
         self._evaluate = None if isinstance(streamed, _core.LeastSquaresRatio) else streamed
         framing = model.evidence.framing
@@ -70,8 +71,14 @@ class _Live:
     def _posterior(self, row: int, back: int = 0) -> Array:
         """All states, the unknown last if there is one: p(x_t-back | y_1..y_t)."""
         report, posterior = self._live.posterior(row, back)
-        assert report[0] == 0
+        if report[0] != 0:
+            self._raise(report, row, int(self._live.n_frames()[row]) - 1 - back)
         return posterior
+
+    def _pending(self, row: int, n_frames: int) -> Array:
+        waiting = min(self._lag, n_frames)
+        posteriors = [self._known(self._posterior(row, back)) for back in reversed(range(waiting))]
+        return np.array(posteriors).reshape(waiting, self._model.n_states)
 
     def _known(self, posterior: Array) -> Array:
         known = posterior[: self._model.n_states]
@@ -82,7 +89,7 @@ class Stream(_Live):
     """One live sequence on a model.
 
     Made by ``model.stream()``. Gives the same posteriors as batch inference on the frames so far. A stream belongs to
-    one thread at a time: used by two at once, it raises a RuntimeError.
+    one thread at a time: a call that comes while another one is running raises a RuntimeError.
 
     Parameters
     ----------
@@ -141,7 +148,9 @@ class Stream(_Live):
         """
         if type(dt) is not int or dt != 1:
             dt = check_integer(dt, "dt", low=1, high=LONGEST_GAP)
-        report, posterior = self._live.step_one(as_sample(x, self._n_columns), dt, self._evaluate)
+        if not (type(x) is np.ndarray and x.shape == self._shape and x.dtype == np.float64 and x.flags.carray):
+            x = as_sample(x, self._n_columns)
+        report, posterior = self._live.step_one(x, dt, self._evaluate)
         if report[0] != 0:
             self._raise(report, 0, self.n_frames)
         return posterior
@@ -178,9 +187,12 @@ class Stream(_Live):
 
         The last min(lag, n_frames) frames: what is left to say when a sequence ends. Changes nothing.
         """
-        waiting = min(self._lag, self.n_frames)
-        posteriors = [self._known(self._posterior(0, back)) for back in reversed(range(waiting))]
-        return np.array(posteriors).reshape(waiting, self._model.n_states)
+        return self._pending(0, self.n_frames)
+
+    def pending_novelty(self) -> Array:
+        """Probability of none of the known states at the frames of `pending`, shape (k,)."""
+        self._model.check_novelty()
+        return np.array([self._posterior(0, back)[-1] for back in reversed(range(min(self._lag, self.n_frames)))])
 
     def reset(self) -> None:
         """Forget every frame: the next one starts a new sequence."""
@@ -223,8 +235,9 @@ class StreamBatch(_Live):
 
     def __init__(self, model: Model, n: int = 0, lag: int = 0, *, n_threads: int | None = None) -> None:
         super().__init__(model, lag)
-        self._n_threads = thread_count(n_threads)
-        self._live.add(check_integer(n, "n", low=0))
+        thread_count(n_threads)
+        self._n_threads = n_threads
+        self._live.add(check_integer(n, "n", low=0, high=MOST_ROWS))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return resume_batch, (self._model, self.snapshot(), self._n_threads)
@@ -257,6 +270,7 @@ class StreamBatch(_Live):
         ImpossibleDataError
             If the evidence of a row excludes every state that is possible; `sequence` is the row. No row has changed.
         """
+        self._model.check_names(X)
         samples = as_matrix(X, "X")
         live = self._live.live()
         if samples.shape != (len(live), self._n_columns):
@@ -264,7 +278,7 @@ class StreamBatch(_Live):
         steps = np.full(len(live), dt) if np.ndim(dt) == 0 else dt
         checked = as_steps(steps, len(live)) if len(live) > 0 else np.ones(0, dtype=np.int64)
         report, posteriors = self._live.step(
-            samples, self._active(active, live), checked, self._n_threads, self._evaluate
+            samples, self._active(active, live), checked, thread_count(self._n_threads), self._evaluate
         )
         if report[0] != 0:
             self._raise(report, report[1], int(self.n_frames[report[1]]))
@@ -295,23 +309,29 @@ class StreamBatch(_Live):
     @property
     def posterior(self) -> Array:
         """Posterior of the newest frame of each row given all so far, shape (n, S); NaN in retired rows."""
-        posteriors = np.full((len(self), self._model.n_states), np.nan)
-        for row in np.flatnonzero(self.live):
-            posteriors[row] = self._known(self._posterior(int(row)))
-        return posteriors
+        posteriors = self._posteriors()[:, : self._model.n_states]
+        return posteriors / posteriors.sum(axis=1, keepdims=True) if self._model.novelty else posteriors
 
     @property
     def novelty(self) -> Array:
         """Probability that the newest frame of each row is of none of the known states, (n,); NaN in retired rows."""
         self._model.check_novelty()
-        novelty = np.full(len(self), np.nan)
-        for row in np.flatnonzero(self.live):
-            novelty[row] = self._posterior(int(row))[-1]
-        return novelty
+        return self._posteriors()[:, -1]
+
+    def _posteriors(self) -> Array:
+        report, posteriors = self._live.posteriors()
+        if report[0] != 0:
+            self._raise(report, report[1], int(self.n_frames[report[1]]) - 1)
+        return posteriors
+
+    def pending(self, row: int) -> Array:
+        """Posteriors of the frames of a row that no step has answered yet, as `Stream.pending` gives them."""
+        (row,) = self._checked_rows(row)
+        return self._pending(row, int(self.n_frames[row]))
 
     def add(self, n: int = 1) -> Rows:
         """Begin n sequences and return their rows: those that were retired first, then new ones at the end."""
-        return np.array(self._live.add(check_integer(n, "n", low=1)), dtype=np.int64)
+        return np.array(self._live.add(check_integer(n, "n", low=1, high=MOST_ROWS)), dtype=np.int64)
 
     def reset(self, rows: Any) -> None:
         """Forget every frame of some rows: their next frame starts a new sequence."""
@@ -338,6 +358,8 @@ class StreamBatch(_Live):
 def resume_stream(model: Model, data: bytes) -> Stream:
     """A stream that goes on from a snapshot."""
     lag, state = snapshots.unpack("stream", model, data)
+    if len(state[0]) != 1 or not state[0][0]:
+        raise SnapshotError("the snapshot does not hold one live sequence")
     stream = Stream.__new__(Stream)
     _Live.__init__(stream, model, lag)
     stream._restore(state)

@@ -6,6 +6,8 @@ import importlib.metadata
 import platform
 import sys
 
+from . import _core
+from ._processor import best_isa
 from ._validation import thread_count
 
 __version__ = "0.1.0"
@@ -14,13 +16,14 @@ _PACKAGES = ("numpy", "scikit-learn", "safetensors", "matplotlib", "dask")
 
 
 def show_versions() -> None:
-    """Print the versions of drhmm and of what it uses, the platform and the number of threads."""
+    """Print the versions of drhmm and of what it uses, the platform, the instruction set and the number of threads."""
     rows = [("drhmm", __version__), ("python", sys.version.split()[0]), ("platform", platform.platform())]
     for package in _PACKAGES:
         try:
             rows.append((package, importlib.metadata.version(package)))
         except importlib.metadata.PackageNotFoundError:
             rows.append((package, "not installed"))
+    rows.append(("instruction set", f"{_core.ISA} (the processor has {best_isa()})"))
     rows.append(("threads", str(thread_count(None))))
     width = max(len(name) for name, _ in rows)
     for name, value in rows:

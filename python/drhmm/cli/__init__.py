@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from .._validation import check_integer
 from ..version import __version__
+from .output import close_quietly
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Density ratio hidden Markov models on the command line.",
         epilog="example: drhmm fit labelled.csv --label state --output model.drhmm\n"
         "         drhmm predict model.drhmm new.csv\n"
-        "         tail -f live.csv | drhmm stream model.drhmm --snapshot state.json",
+        "         tail -n +1 -f live.csv | drhmm stream model.drhmm",
         formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"drhmm {__version__}")
@@ -62,12 +64,16 @@ def _add(commands: Commands, name: str, summary: str, description: str, example:
     return command
 
 
-def _add_columns(command: _Parser) -> None:
+def _add_columns(command: _Parser, step: str) -> None:
     """Options that say what the columns of a table are."""
-    command.add_argument("data", type=Path, help="a table: .csv, .tsv, .parquet or .npz")
+    command.add_argument(
+        "data",
+        type=Path,
+        help="a table: .csv, .tsv, .parquet, or .npz with X and optionally feature_names, lengths and columns",
+    )
     command.add_argument("--sequence", metavar="COLUMN", help="the sequence that a row belongs to; one by default")
     command.add_argument("--time", metavar="COLUMN", help="time of a row, a number or a date: rows may be missing")
-    command.add_argument("--step", type=float, help="time between rows when none is missing; the median by default")
+    command.add_argument("--step", type=float, help=step)
     command.add_argument("--features", type=_names, metavar="A,B,...", help="columns to use; all others by default")
     command.add_argument("--no-header", dest="header", action="store_false", help="columns have the names 1, 2, ...")
     command.add_argument("--threads", type=int, help="threads; all cores by default")
@@ -83,9 +89,9 @@ def _add_fit(commands: Commands) -> None:
         "learned from all rows. A gap in time ends a sequence.",
         "drhmm fit walks.csv --label activity --sequence person --window 6 --output walks.drhmm",
     )
-    _add_columns(command)
+    _add_columns(command, "time between rows when none is missing; the median by default")
     command.add_argument("--output", type=Path, required=True, metavar="FILE", help="the model file to write")
-    command.add_argument("--label", metavar="COLUMN", help="the state of a row; empty where it is unknown")
+    command.add_argument("--label", metavar="COLUMN", help="the state of a row; only an empty field is unknown")
     command.add_argument("--states", type=int, metavar="N", help="number of states, where there are no labels")
     command.add_argument("--window", type=int, default=1, help="rows that describe a frame")
     command.add_argument("--basis", type=int, default=500, help="kernel centres")
@@ -106,7 +112,7 @@ def _add_predict(commands: Commands) -> None:
         "drhmm predict walks.drhmm new.csv --sequence person --output states.csv",
     )
     command.add_argument("model", type=Path, help="a model file")
-    _add_columns(command)
+    _add_columns(command, "time between rows when none is missing; that of the training data, or the median")
     command.add_argument("--output", type=Path, metavar="FILE", help="the table to write; CSV on standard output")
     command.add_argument("--label", metavar="COLUMN", help="the true state, to print the accuracy")
     command.add_argument(
@@ -127,11 +133,14 @@ def _add_stream(commands: Commands) -> None:
         "Read one observation per line from standard input, CSV (with a line of names, or columns in the order of the\n"
         "model) or JSON (objects or lists), and write one JSON line for each. An empty field or null is a missing\n"
         "value. With --snapshot, the state is read from the file if it is there, and written on exit, on SIGTERM and\n"
-        "every N observations.",
-        "tail -f live.csv | drhmm stream walks.drhmm --snapshot state.json",
+        "every N observations; what was answered before a restart must not be sent again after it.",
+        "tail -n 0 -f live.csv | drhmm stream walks.drhmm --columns heart,speed --snapshot state.json",
     )
     command.add_argument("model", type=Path, help="a model file")
     command.add_argument("--format", choices=("auto", "csv", "tsv", "json"), default="auto", help="of the lines")
+    command.add_argument(
+        "--columns", type=_names, metavar="A,B,...", help="names of CSV columns, where no line has them"
+    )
     command.add_argument("--lag", type=int, default=0, help="answer LAG observations later, knowing them, too")
     command.add_argument("--sequence", metavar="COLUMN", help="the sequence that an observation belongs to")
     command.add_argument("--time", metavar="COLUMN", help="time of an observation: some may be missing")
@@ -173,18 +182,37 @@ def _add_demo(commands: Commands) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; errors are one line on standard error and exit status 2, a closed pipe ends it quietly."""
-    options = _parser().parse_args(arguments)
-    module = importlib.import_module(f".{options.command}", __name__)
+    if sys.stdout is None or sys.stderr is None or sys.stdin is None:
+        # A standard stream that is closed altogether: whatever is opened next must not take its place.
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            if getattr(sys, name) is None:
+                os.dup2(os.open(os.devnull, os.O_RDWR), number)
+                setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
+    command = "drhmm"
     try:
+        options = _parser().parse_args(arguments)
+        command = f"drhmm {options.command}"
+        if getattr(options, "threads", None) is not None:
+            check_integer(options.threads, "--threads", low=1)
+        module = importlib.import_module(f".{options.command}", __name__)
         status: int | None = module.run(options)
+        sys.stdout.flush()
         return status or 0
+    except SystemExit:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            close_quietly()
+        raise
     except BrokenPipeError:
-        # Nobody reads on: not an error. Python's own flush at exit must not say so either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Nobody reads on: not an error, and Python's own flush at exit must not call it one.
+        close_quietly()
         return 0
     except KeyboardInterrupt:
         return 130
     except (ValueError, OSError, ImportError, MemoryError) as error:
         text = " ".join(str(error).split()) or type(error).__name__
-        print(f"drhmm {options.command}: {text}", file=sys.stderr)
+        print(f"{command}: {text}", file=sys.stderr)
+        if isinstance(error, OSError):
+            close_quietly()
         return 2

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .._sequences import group
 from .._validation import Array, Lengths, Steps
 from ..model import Model
 from .errors import InputError
@@ -31,15 +31,23 @@ class Columns:
         named = [name for name in (self.label, self.sequence, self.time) if name is not None]
         return read_table(path, header=header, as_they_are=named)
 
+    def sequence_of(self, table: Table) -> str | None:
+        """The sequence column: the one that is named, or the lengths of an npz file."""
+        if self.sequence is None and table.path.suffix.lower() == ".npz" and "lengths" in table.columns:
+            return "lengths"
+        return self.sequence
+
     def feature_names(self, table: Table) -> list[str]:
         """The columns that describe a sample: those that are named, or all that nothing else is."""
+        others = {self.label, self.sequence_of(table), self.time}
         if self.features is not None:
             for name in self.features:
                 table.column(name, "--features")
+                if name in others:
+                    raise InputError(f"--features: {name!r} is the label, the sequence or the time", table.path)
+                if self.features.count(name) > 1:
+                    raise InputError(f"--features: {name!r} is there twice", table.path)
             return list(self.features)
-        others = {self.label, self.sequence, self.time}
-        if "lengths" in table.columns and self.sequence is None and table.path.suffix.lower() == ".npz":
-            others.add("lengths")
         names = [name for name in table.columns if name not in others]
         if not names:
             raise InputError("there is no column left for the features", table.path)
@@ -75,12 +83,11 @@ def ordered(table: Table, columns: Columns, step: float | None) -> tuple[Ordered
 
 
 def _grouped(table: Table, columns: Columns) -> tuple[npt.NDArray[np.int64], Lengths]:
-    if columns.sequence is None:
+    name = columns.sequence_of(table)
+    if name is None:
         return np.arange(table.n_rows), [table.n_rows]
-    ids = table.column(columns.sequence, "--sequence").tolist()
-    codes: dict[Any, int] = {}
-    code = np.array([codes.setdefault(value, len(codes)) for value in ids])
-    return np.argsort(code, kind="stable"), [int(size) for size in np.bincount(code)]
+    order, lengths = group(table.identities(name), table.n_rows)
+    return np.arange(table.n_rows) if order is None else order, lengths
 
 
 def _usual_step(table: Table, name: str, times: Array, begins: npt.NDArray[np.bool_]) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..datasets import FREQUENCIES, sines, sines_training
 from ..estimator import DensityRatioHMM
+from .output import say
 
 WINDOW = 4
 
@@ -48,14 +49,14 @@ def run(options: argparse.Namespace) -> None:
     }
     predicted = time.perf_counter()
 
-    print(f"Three regimes of noisy sines, f = {', '.join(map(str, FREQUENCIES))}, noise {noise:g}.")
-    print(
+    say(f"Three regimes of noisy sines, f = {', '.join(map(str, FREQUENCIES))}, noise {noise:g}.")
+    say(
         f"fit: {len(X)} x {n_train} labelled windows of {WINDOW} samples in {fitted - begin:.2f} s "
         f"(sigma {model.sigma_:.3g}, rho {model.rho_:g}, both by cross-validation)"
     )
-    print(f"predict: 3 x {n_frames} frames in {1000 * (predicted - fitted):.1f} ms")
+    say(f"predict: 3 x {n_frames} frames in {1000 * (predicted - fitted):.1f} ms")
     for name, values in posteriors.items():
-        print(f"  {name:<28} {np.mean(values.argmax(axis=1) == y_test):6.1%} of frames right")
+        say(f"  {name:<28} {np.mean(values.argmax(axis=1) == y_test):6.1%} of frames right")
 
     figure = Figure(figsize=(10, 6.2), layout="constrained", dpi=120)
     plotting.sequence(
@@ -67,4 +68,4 @@ def run(options: argparse.Namespace) -> None:
         figure=figure,
     )
     figure.savefig(output)
-    print(f"picture: {output}")
+    say(f"picture: {output}")

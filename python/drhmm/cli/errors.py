@@ -13,3 +13,7 @@ class InputError(ValueError):
         if column is not None:
             place.append(f"column {column!r}")
         super().__init__(f"{', '.join(place)}: {message}")
+
+
+class NamesError(InputError):
+    """A line of names is wrong: nothing after it can be understood."""

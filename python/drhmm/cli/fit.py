@@ -13,10 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import io
-from .._validation import Array, Lengths
+from .._sequences import as_sequences
+from .._validation import Array, Lengths, check_integer
 from ..estimator import DensityRatioHMM
 from .columns import Columns, ordered
+from .output import say
 from .tables import check_folder
+from .values import checked_step
 
 
 def run(options: argparse.Namespace) -> None:
@@ -26,14 +29,18 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError(f"--holdout must be from 0 to below 1, got {options.holdout:g}")
     if options.label is None and options.states is None:
         raise ValueError("give --label COLUMN, or --states N to learn without labels")
+    if options.step is not None and options.time is None:
+        raise ValueError("--step goes with --time")
+    check_integer(options.seed, "--seed", low=0, high=2**32 - 1)
     columns = Columns(options.features, options.label, options.sequence, options.time)
     table = columns.read(options.data, options.header)
     names = columns.feature_names(table)
-    rows, step = ordered(table, columns, options.step)
+    rows, step = ordered(table, columns, checked_step(options.step, "--step"))
     X = table.numbers(names)[rows.order]
     y = None if options.label is None else table.labels(options.label)[rows.order]
-    lengths = _unbroken(rows.lengths, rows.dt)
-    print(f"read {options.data}: {_described(X, y, lengths, names)}")
+    # A gap in time ends a sequence: nobody knows what happened in it.
+    lengths = as_sequences(X, rows.lengths, dt=rows.dt).unbroken
+    say(f"read {options.data}: {_described(X, y, lengths, names)}")
 
     verbose = not options.quiet and sys.stderr.isatty()
     estimator = DensityRatioHMM(
@@ -53,25 +60,16 @@ def run(options: argparse.Namespace) -> None:
         estimator.fit(X, y, lengths=lengths)
     for warning in caught:
         print(f"drhmm fit: warning: {warning.message}", file=sys.stderr)
-    print(f"learned in {time.perf_counter() - begin:.1f} s: {_chosen(estimator)}")
+    say(f"learned in {time.perf_counter() - begin:.1f} s: {_chosen(estimator)}")
     if y is not None and options.holdout > 0:
-        print(f"held-out accuracy: {_held_out(estimator, X, y, lengths, options.holdout, options.seed)}")
+        say(f"held-out accuracy: {_held_out(estimator, X, y, lengths, options.holdout, options.seed)}")
 
     settings = dict(estimator.model_.settings)
     if step is not None:
         settings["time_step"] = step
     model = replace(estimator.model_, feature_names=tuple(names), settings=settings)
     io.save(model, options.output)
-    print(f"saved {options.output}: {options.output.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
-
-
-def _unbroken(lengths: Lengths, dt: Any) -> Lengths:
-    """A gap in time ends a sequence: nobody knows what happened in it."""
-    if dt is None:
-        return lengths
-    begins = np.flatnonzero(dt > 1)
-    ends = np.unique(np.concatenate([begins, np.cumsum(lengths)]))
-    return [int(length) for length in np.diff([0, *ends]) if length > 0]
+    say(f"saved {options.output}: {options.output.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
 
 
 def _described(X: Array, y: Any, lengths: Lengths, names: list[str]) -> str:
@@ -98,9 +96,8 @@ def _chosen(estimator: DensityRatioHMM) -> str:
     else:
         best = np.unravel_index(np.argmin(selection.verdict), selection.verdict.shape)
         parts.append(
-            f"cross-validation of {selection.loss.size} settings chose sigma {estimator.sigma_:.3g} and rho "
-            f"{estimator.rho_:.3g} (held-out squared loss {selection.loss[best]:.4f}, "
-            f"from {selection.loss.min():.4f} to {selection.loss.max():.4f})"
+            f"cross-validation of {selection.loss.size} settings, pulled towards the defaults, chose sigma "
+            f"{estimator.sigma_:.3g} and rho {estimator.rho_:.3g} (held-out squared loss {selection.loss[best]:.4f})"
         )
     parts.append(f"evidence scale {estimator.evidence_scale_:g}")
     if estimator.n_iter_ > 0:
@@ -127,7 +124,8 @@ def _held_out(
     except ValueError as error:
         return f"not measured: {error}"
     accuracies = ", ".join(f"{score:.1%} {words}" for words, score in scores.items())
-    return f"{accuracies} ({len(test):,} rows, {what}, learned without them)"
+    known = sum(label is not None for label in y[test].tolist())
+    return f"{accuracies} ({known:,} labelled rows, {what}, learned without them)"
 
 
 def _split(lengths: Lengths, share: float, seed: int) -> tuple[npt.NDArray[np.bool_], str]:

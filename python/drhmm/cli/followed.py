@@ -1,8 +1,9 @@
-"""The live sequences of ``drhmm stream``, and the file that they survive a restart in."""
+"""The live sequences of ``drhmm stream``, and the file in which they survive a restart."""
 
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
 import json
 from collections import deque
@@ -25,13 +26,13 @@ _FORMAT = "drhmm stream"
 
 
 class Followed:
-    """One live sequence: its stream, and the times of the frames that wait for their answer."""
+    """One live sequence: its stream, the last time, and the times of the frames that wait for their answer."""
 
-    def __init__(self, stream: Stream, sequence: Any, last: float | None = None, waiting: Any = ()) -> None:
+    def __init__(self, stream: Stream, sequence: str | None) -> None:
         self.stream = stream
         self.sequence = sequence
-        self.last = last
-        self.waiting: deque[Any] = deque(waiting)
+        self.last: float | None = None
+        self.waiting: deque[Any] = deque()
 
     def step(self, observation: Observation, step: float | None) -> dict[str, Any] | None:
         """Take one observation; the answer, or None while there is none."""
@@ -50,10 +51,10 @@ class Followed:
     def pending(self) -> Iterator[dict[str, Any]]:
         """Answers to the frames that wait, at the end of the sequence."""
         posteriors = self.stream.pending()
+        novelty = None if self.stream.model.novelty is None else self.stream.pending_novelty()
+        first = self.stream.n_frames - len(posteriors)
         for k, posterior in enumerate(posteriors):
-            back = len(posteriors) - 1 - k
-            novelty = None if self.stream.model.novelty is None else float(self.stream._posterior(0, back)[-1])
-            yield self._answer(self.stream.n_frames - 1 - back, posterior, novelty)
+            yield self._answer(first + k, posterior, None if novelty is None else float(novelty[k]))
 
     def _answer(self, frame: int, posterior: Array, novelty: float | None) -> dict[str, Any]:
         model = self.stream.model
@@ -66,73 +67,96 @@ class Followed:
             answer["time"] = time
         answer["state"] = labels[best].item() if isinstance(labels[best], np.generic) else labels[best]
         answer["probability"] = float(posterior[best])
-        answer["probabilities"] = {str(label): value for label, value in zip(labels, posterior.tolist(), strict=True)}
+        answer["probabilities"] = {str(label): p for label, p in zip(labels, posterior.tolist(), strict=True)}
         if novelty is not None:
             answer["novelty"] = novelty
         return answer
 
+    def as_json(self) -> dict[str, Any]:
+        """Everything that a restart needs."""
+        return {
+            "sequence": self.sequence,
+            "last": self.last,
+            "waiting": list(self.waiting),
+            "snapshot": base64.b64encode(self.stream.snapshot()).decode(),
+        }
+
+    @classmethod
+    def from_json(cls, model: Model, entry: Any) -> Followed:
+        """The opposite of `as_json`; a ValueError says what is wrong."""
+        if not isinstance(entry, dict) or set(entry) != {"sequence", "last", "waiting", "snapshot"}:
+            raise SnapshotError("an entry is not that of a sequence")
+        sequence, last, waiting = entry["sequence"], entry["last"], entry["waiting"]
+        try:
+            stream = model.resume(base64.b64decode(entry["snapshot"], validate=True))
+        except (TypeError, binascii.Error):
+            raise SnapshotError("the state of a sequence is not base64") from None
+        is_time = last is None or (isinstance(last, int | float) and not isinstance(last, bool))
+        if not (sequence is None or isinstance(sequence, str)) or not is_time or not isinstance(waiting, list):
+            raise SnapshotError("an entry is not that of a sequence")
+        if len(waiting) != min(stream.lag, stream.n_frames):
+            raise SnapshotError(f"{len(waiting)} frames wait instead of {min(stream.lag, stream.n_frames)}")
+        followed = cls(stream, sequence)
+        followed.last, followed.waiting = last, deque(waiting)
+        return followed
+
 
 class FollowedSequences:
-    """All live sequences of a process, by the value of the sequence column; None if there is one only."""
+    """All live sequences of a process, by the name of the sequence; None if there is one only.
 
-    def __init__(self, model: Model, lag: int) -> None:
+    ``options`` are what a restart must repeat: the lag, and the columns of sequence and time and the step.
+    """
+
+    def __init__(self, model: Model, options: dict[str, Any]) -> None:
         self._model = model
-        self._lag = lag
-        self._sequences: dict[Any, Followed] = {}
+        self._options = options
+        self._sequences: dict[str | None, Followed] = {}
 
     def __iter__(self) -> Iterator[Followed]:
         return iter(self._sequences.values())
 
-    def get(self, sequence: Any) -> Followed:
-        """The sequence of an observation, begun if it is new."""
-        key = _key(sequence)
-        if key not in self._sequences:
-            self._sequences[key] = Followed(self._model.stream(self._lag), sequence)
-        return self._sequences[key]
+    def step(self, observation: Observation) -> dict[str, Any] | None:
+        """Give an observation to its sequence, begun if it is new."""
+        followed = self._sequences.get(observation.sequence)
+        if followed is None:
+            followed = Followed(self._model.stream(self._options["lag"]), observation.sequence)
+        answer = followed.step(observation, self._options["step"])
+        self._sequences[observation.sequence] = followed
+        return answer
 
     def save(self, path: Path) -> None:
         """Write all of it to a file, complete or not at all."""
-        streams = [
-            {
-                "sequence": followed.sequence,
-                "last": followed.last,
-                "waiting": list(followed.waiting),
-                "snapshot": base64.b64encode(followed.stream.snapshot()).decode(),
-            }
-            for followed in self
-        ]
-        content: dict[str, Any] = {"format": _FORMAT, "version": VERSION, "lag": self._lag, "streams": streams}
+        streams = [followed.as_json() for followed in self]
+        content: dict[str, Any] = {"format": _FORMAT, "version": VERSION, "options": self._options, "streams": streams}
         content["checksum"] = _checksum(content)
         write_atomically(path, json.dumps(content).encode())
 
     def load(self, path: Path) -> None:
-        """Go on from a file that `save` wrote for the same model and lag."""
+        """Go on from a file that `save` wrote for the same model and options."""
         clear_leftover(path)
         try:
-            content = json.loads(path.read_bytes())
-            checksum = content.pop("checksum")
-            if content.get("format") != _FORMAT:
-                raise KeyError("format")
-        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-            raise SnapshotError(f"{path}: not a snapshot of drhmm stream") from None
-        if content["version"] != VERSION:
-            raise SnapshotError(f"{path}: the snapshot has the format {content['version']}, this drhmm reads {VERSION}")
-        if checksum != _checksum(content):
-            raise SnapshotError(f"{path}: the snapshot is damaged: its checksum does not fit")
-        if content["lag"] != self._lag:
-            raise SnapshotError(f"{path}: the snapshot was made with --lag {content['lag']}, not {self._lag}")
-        for entry in content["streams"]:
-            try:
-                stream = self._model.resume(base64.b64decode(entry["snapshot"]))
-            except SnapshotError as error:
-                raise SnapshotError(f"{path}: {error}") from None
-            followed = Followed(stream, entry["sequence"], entry["last"], entry["waiting"])
-            self._sequences[_key(entry["sequence"])] = followed
+            self._sequences = self._read(path.read_bytes())
+        except SnapshotError as error:
+            raise SnapshotError(f"{path}: {error}") from None
 
-
-def _key(sequence: Any) -> Any:
-    """A value of the sequence column that can be looked up."""
-    return json.dumps(sequence, sort_keys=True) if isinstance(sequence, list | dict) else sequence
+    def _read(self, data: bytes) -> dict[str | None, Followed]:
+        try:
+            content = json.loads(data)
+        except (ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise SnapshotError("not a snapshot of drhmm stream")
+        if content.get("version") != VERSION:
+            raise SnapshotError(f"the snapshot has the format {content.get('version')!r}, this drhmm reads {VERSION}")
+        checksum = content.pop("checksum", None)
+        if checksum != _checksum(content) or not isinstance(content.get("streams"), list):
+            raise SnapshotError("the snapshot is damaged: its checksum does not fit")
+        if content.get("options") != self._options:
+            raise SnapshotError(
+                f"the snapshot was made with the options {content.get('options')}, not with {self._options}"
+            )
+        followed = [Followed.from_json(self._model, entry) for entry in content["streams"]]
+        return {entry.sequence: entry for entry in followed}
 
 
 def _checksum(content: dict[str, Any]) -> str:

@@ -12,17 +12,18 @@ import numpy as np
 from .. import io
 from ..evidence import KernelEvidence
 from ..model import Model
+from .output import say
 
 
 def run(options: argparse.Namespace) -> None:
     """Print the content of a model file, for people or as JSON."""
     model = io.load(options.model)
     if options.json:
-        print(json.dumps(as_json(model), indent=2))
+        say(json.dumps(as_json(model), indent=2))
         return
-    print(f"{options.model}: {options.model.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
+    say(f"{options.model}: {options.model.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
     for name, text in _lines(model):
-        print(f"{name:<16}{text}")
+        say(f"{name:<16}{text}")
 
 
 def as_json(model: Model) -> dict[str, Any]:
@@ -50,11 +51,17 @@ def as_json(model: Model) -> dict[str, Any]:
     }
 
 
+def _printable(label: Any) -> str:
+    """A label as it is, or with its control characters spelt out."""
+    text = str(label)
+    return text if text.isprintable() else repr(text)
+
+
 def _lines(model: Model) -> list[tuple[str, str]]:
     content = as_json(model)
     names = content["feature_names"]
     lines = [
-        ("features", f"{model.n_features}" + (f" ({', '.join(names)})" if names else "")),
+        ("features", f"{model.n_features}" + (f" ({', '.join(map(_printable, names))})" if names else "")),
         ("window", f"{model.window} samples" if model.window > 1 else "1 sample"),
         (
             "evidence",
@@ -64,7 +71,7 @@ def _lines(model: Model) -> list[tuple[str, str]]:
     ]
     if model.novelty is not None:
         lines.append(("novelty", f"rate {model.novelty.rate:g}, duration {model.novelty.duration:g} frames"))
-    labels = [str(label) for label in content["classes"]]
+    labels = [_printable(label) for label in content["classes"]]
     width = max(7, *(len(label) for label in labels))
     lines.append(("states", f"{'label':<{width}}  share   start   mean stay   transitions"))
     for state, label in enumerate(labels):

@@ -14,36 +14,55 @@ import numpy as np
 from .._validation import Array
 from ..model import Model
 from . import values
-from .errors import InputError
+from .errors import InputError, NamesError
 from .tables import header_names, is_number, listed
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A sample, and what the options name beside it."""
+    """A sample, the name of its sequence, and its time as it stands in the line."""
 
     sample: Array
-    sequence: Any = None
+    sequence: str | None = None
     time: Any = None
 
 
 class LineReader:
-    """From lines to observations; the first line decides whether they are JSON or CSV, and whether CSV has names."""
+    """From lines to observations.
 
-    def __init__(self, model: Model, kind: str, sequence: str | None, time: str | None, file: str = "<stdin>") -> None:
-        self._model = model
+    The first line decides whether they are JSON or CSV. In CSV it may have the names of the columns; without names,
+    the columns are those of `columns`, or else the features in the order of the model.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        kind: str = "auto",
+        sequence: str | None = None,
+        time: str | None = None,
+        columns: Sequence[str] | None = None,
+        file: str = "<stdin>",
+    ) -> None:
+        names = model.feature_names
+        self._features = list(names) if names is not None else [str(j + 1) for j in range(model.n_features)]
+        self._has_names = names is not None
         self._kind = kind
         self._sequence, self._time = sequence, time
+        self._others = [name for name in (sequence, time) if name is not None]
         self._file = file
-        self._places: dict[str, int] | None = None
+        self._places: dict[str, int] = {}
+        self._n_fields = 0
+        if columns is not None:
+            self._find(header_names(columns, "--columns", 1), 0)
 
     def read(self, text: str, line: int) -> Observation | None:
         """The observation of a line, or None for a line of names and for an empty one."""
         text = text.strip("\r\n")
-        if not text.strip():
+        if not text:
             return None
         if self._kind == "auto":
-            self._kind = "json" if text.lstrip()[0] in "{[" else "csv"
+            self._kind = "json" if text.lstrip()[:1] in ("{", "[") else "csv"
         return self._read_json(text, line) if self._kind == "json" else self._read_csv(text, line)
 
     def _error(self, message: str, line: int, column: str | None = None) -> InputError:
@@ -54,73 +73,82 @@ class LineReader:
             fields = next(csv.reader([text], delimiter="\t" if self._kind == "tsv" else ",", strict=True))
         except csv.Error as error:
             raise self._error(str(error), line) from None
-        if self._places is None:
-            named = not all(is_number(field) for field in fields) or self._needs_names()
-            names = header_names(fields, self._file, line) if named else None
-            self._places = self._find(names, len(fields), line)
-            if named:
+        if not self._places:
+            known = self._has_names and set(self._features) <= set(map(str.strip, fields))
+            if known or not any(is_number(field) for field in fields):
+                self._find(header_names(fields, self._file, line), line)
                 return None
+            self._count(fields, line)
         if len(fields) != self._n_fields:
             raise self._error(f"{len(fields)} fields instead of {self._n_fields}", line)
-        sample = np.empty(self._model.n_features)
-        for j, name in enumerate(self._feature_names()):
+        sample = np.empty(len(self._features))
+        for j, name in enumerate(self._features):
             try:
                 sample[j] = values.number(fields[self._places[name]])
             except ValueError as problem:
                 raise self._error(str(problem), line, name) from None
-        return Observation(sample, self._field(fields, self._sequence), self._field(fields, self._time))
+        time = None if self._time is None else fields[self._places[self._time]].strip()
+        sequence = None if self._sequence is None else fields[self._places[self._sequence]]
+        return Observation(sample, self._name(sequence, line), time)
 
-    def _needs_names(self) -> bool:
-        return self._sequence is not None or self._time is not None
+    def _find(self, names: Sequence[str], line: int) -> None:
+        """The places of the columns that are needed, by their names."""
+        if not self._has_names:
+            # A model without names takes the columns that are nothing else, in their order.
+            free = [name for name in names if name not in self._others]
+            if len(free) != len(self._features):
+                message = f"{len(free)} features, the model was learned from {len(self._features)}"
+                raise NamesError(message, self._file, line)
+            self._features = free
+        for name in [*self._features, *self._others]:
+            if name not in names:
+                raise NamesError(f"there is no column {name!r}; there are {listed(names)}", self._file, line)
+            self._places[name] = names.index(name)
+        self._n_fields = len(names)
 
-    def _feature_names(self) -> Sequence[str]:
-        names = self._model.feature_names
-        return names if names is not None else [str(j + 1) for j in range(self._model.n_features)]
+    def _count(self, fields: Sequence[str], line: int) -> None:
+        """The places of the features if there are no names."""
+        if self._others:
+            message = f"there are no names of columns, but --{'sequence' if self._sequence else 'time'} needs them"
+            raise NamesError(f"{message}; use --columns", self._file, line)
+        if len(fields) != len(self._features):
+            message = f"{len(fields)} fields, the model was learned from {len(self._features)} features"
+            raise NamesError(message, self._file, line)
+        self._places = {name: place for place, name in enumerate(self._features)}
+        self._n_fields = len(fields)
 
-    def _find(self, names: list[str] | None, n_fields: int, line: int) -> dict[str, int]:
-        """The place of every column that is needed."""
-        self._n_fields = n_fields
-        features = self._feature_names()
-        if names is None or self._model.feature_names is None:
-            extra = [name for name in (self._sequence, self._time) if name is not None]
-            free = [place for place in range(n_fields) if names is None or names[place] not in extra]
-            if len(free) != len(features):
-                raise self._error(f"{len(free)} features, the model was learned from {len(features)}", line)
-            places = dict(zip(features, free, strict=True))
-            features = ()
-        else:
-            places = {}
-        for name in [*features, *(name for name in (self._sequence, self._time) if name is not None)]:
-            if names is None or name not in names:
-                raise self._error(f"there is no column {name!r}; there are {listed(names or [])}", line)
-            places[name] = names.index(name)
-        return places
-
-    def _field(self, fields: Sequence[str], name: str | None) -> str | None:
-        return None if name is None or self._places is None else fields[self._places[name]].strip()
+    def _name(self, sequence: Any, line: int) -> str | None:
+        if self._sequence is None:
+            return None
+        try:
+            return values.identity(sequence)
+        except ValueError as problem:
+            raise self._error(str(problem), line, self._sequence) from None
 
     def _read_json(self, text: str, line: int) -> Observation:
         try:
-            entry = json.loads(text)
+            entry = json.loads(text, object_pairs_hook=_unique)
         except (ValueError, RecursionError) as error:
             column = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
             raise self._error(f"not JSON{column}: {getattr(error, 'msg', error)}", line) from None
         if isinstance(entry, list):
-            if self._needs_names():
+            if self._others:
                 raise self._error("a list has no names; --sequence and --time need objects", line)
-            if len(entry) != self._model.n_features:
-                raise self._error(f"{len(entry)} numbers, the model needs {self._model.n_features}", line)
-            return Observation(self._sample(dict(zip(self._feature_names(), entry, strict=True)), line))
+            if len(entry) != len(self._features):
+                raise self._error(f"{len(entry)} numbers, the model needs {len(self._features)}", line)
+            return Observation(self._sample(dict(zip(self._features, entry, strict=True)), line))
         if not isinstance(entry, dict):
             raise self._error(f"neither an object nor a list: {text[:40]!r}", line)
-        for name in (self._sequence, self._time):
-            if name is not None and entry.get(name) is None:
+        for name in self._others:
+            if entry.get(name) is None:
                 raise self._error("there is no value", line, name)
-        return Observation(self._sample(entry, line), entry.get(self._sequence), entry.get(self._time))
+        sequence = None if self._sequence is None else entry[self._sequence]
+        time = None if self._time is None else entry[self._time]
+        return Observation(self._sample(entry, line), self._name(sequence, line), time)
 
     def _sample(self, entry: dict[str, Any], line: int) -> Array:
-        sample = np.empty(self._model.n_features)
-        for j, name in enumerate(self._feature_names()):
+        sample = np.empty(len(self._features))
+        for j, name in enumerate(self._features):
             if name not in entry:
                 raise self._error(f"there is no {name!r}; there are {listed(entry)} (null is a missing value)", line)
             value = entry[name]
@@ -135,3 +163,9 @@ class LineReader:
             if math.isinf(sample[j]):
                 raise self._error(f"an infinite value: {value!r}"[:80], line, name)
         return sample
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return dict(pairs)

@@ -13,7 +13,12 @@ from .. import io
 from ..exceptions import ImpossibleDataError
 from ..model import Model
 from .columns import Columns, Ordered, model_features, ordered
+from .errors import InputError
 from .tables import Table, check_output, write_table
+from .values import checked_step
+
+#: Columns of every result.
+RESULTS = ("state", "probability", "novelty")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -23,13 +28,27 @@ def run(options: argparse.Namespace) -> None:
     columns = Columns(options.features, options.label, options.sequence, options.time)
     table = columns.read(options.data, options.header)
     names = model_features(model, columns, table)
-    step = options.step if options.step is not None else model.settings.get("time_step")
+    if options.label is not None:
+        table.column(options.label, "--label")
+    for name in (options.sequence, options.time):
+        if name in RESULTS:
+            raise InputError(f"the column {name!r} has the name of a column of the result", options.data)
+    if options.step is not None and options.time is None:
+        raise ValueError("--step goes with --time")
+    step = checked_step(options.step, "--step") or checked_step(
+        model.settings.get("time_step"), "the model's time_step"
+    )
     rows, _ = ordered(table, columns, step)
     X = table.numbers(names)
     try:
         result = _inferred(model, X[rows.order], rows, options)
     except ImpossibleDataError as error:
-        raise table.error(str(error), int(rows.order[error.row]), names[0]) from None
+        row = int(rows.order[error.row])
+        raise InputError(
+            "impossible data: the evidence excludes every state that is possible after the rows before it",
+            options.data,
+            None if table.lines is None else int(table.lines[row]),
+        ) from None
     back = np.argsort(rows.order, kind="stable")
     passed = {name: table.columns[name] for name in (options.sequence, options.time) if name is not None}
     predicted = {name: values[back] for name, values in result.items()}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import zipfile
+import os
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from .._files import write_atomically
 from .._validation import Array
 from . import values
-from .errors import InputError
+from .errors import InputError, NamesError
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
 
@@ -65,13 +66,28 @@ class Table:
         """A column of times as numbers."""
         column = self.column(name, "--time")
         if column.dtype.kind == "M":
+            if np.isnat(column).any():
+                raise self.error("there is no time", int(np.flatnonzero(np.isnat(column))[0]), name)
             column = column.astype("datetime64[ns]").astype(np.int64) / 1e9
         return self._each(name, column, values.moment)
 
     def labels(self, name: str) -> Column:
         """A column of labels; None where there is nothing."""
         column = self.column(name, "--label")
-        return column if column.dtype.kind in "iub" else values.labels([as_text(value) for value in column.tolist()])
+        if column.dtype.kind == "S":
+            column = np.char.decode(column, "utf-8")
+        return values.labels([as_text(value) for value in column.tolist()])
+
+    def identities(self, name: str) -> Column:
+        """A column of names of sequences."""
+        column = self.column(name, "--sequence")
+        names = np.empty(len(column), dtype=object)
+        for row, value in enumerate(column.tolist()):
+            try:
+                names[row] = values.identity(int(value) if isinstance(value, float) and value.is_integer() else value)
+            except ValueError as problem:
+                raise self.error(str(problem), row, name) from None
+        return names
 
     def _each(self, name: str, column: Column, convert: Any) -> Array:
         """Every field of a column as a number."""
@@ -126,6 +142,8 @@ def _read_text(path: Path, delimiter: str, header: bool, as_they_are: Collection
                 if not fields:
                     continue
                 if names is None:
+                    if header and all(is_number(field) for field in fields):
+                        raise InputError("the first line has numbers where names should be; use --no-header", path, 1)
                     names = header_names(fields, path, reader.line_num) if header else numbered_names(fields)
                     if header:
                         continue
@@ -137,9 +155,11 @@ def _read_text(path: Path, delimiter: str, header: bool, as_they_are: Collection
                     blocks.append(_block(names, rows, as_they_are))
                     rows = []
         except csv.Error as error:
-            raise InputError(str(error), path, reader.line_num) from None
+            # A quote that is never closed is found at the end of the file: the row begins after the last good one.
+            line = reader.line_num if lines == [] else lines[-1] + 1
+            raise InputError(str(error), path, line) from None
         except UnicodeDecodeError as error:
-            raise InputError(f"not UTF-8 text ({error.reason})", path, reader.line_num + 1) from None
+            raise InputError(f"not UTF-8 text ({error.reason})", path, _first_bad_line(path)) from None
     if names is None:
         raise InputError("the file is empty", path)
     if rows:
@@ -149,14 +169,25 @@ def _read_text(path: Path, delimiter: str, header: bool, as_they_are: Collection
     return Table(path, columns, np.array(lines, dtype=np.int64))
 
 
+def _first_bad_line(path: Path) -> int:
+    """The first line that is not UTF-8."""
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 0
+
+
 def header_names(fields: Sequence[str], path: object, line: int) -> list[str]:
     """Names of columns from the first line."""
     names = [name.strip() for name in fields]
-    for name in names:
+    for place, name in enumerate(names):
+        if not name:
+            raise NamesError(f"column {place + 1} has no name", path, line)
         if names.count(name) > 1:
-            raise InputError(f"two columns have the name {name!r}", path, line)
-    if all(is_number(name) for name in names):
-        raise InputError("the first line has numbers where names should be; use --no-header", path, line)
+            raise NamesError(f"two columns have the name {name!r}", path, line)
     return names
 
 
@@ -234,30 +265,35 @@ def _read_npz(path: Path) -> Table:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # a damaged file raises almost anything: zlib.error, NotImplementedError, TypeError, ...
         raise InputError(f"not an npz file of plain arrays: {error}", path) from None
     X = arrays.pop("X", None)
-    if X is None or X.ndim != 2:
-        raise InputError("an npz file needs a two-dimensional array X", path)
+    if X is None or X.ndim != 2 or X.shape[1] == 0:
+        raise InputError("an npz file needs a two-dimensional array X with at least one column", path)
     names = arrays.pop("feature_names", None)
     if names is not None and names.shape != (X.shape[1],):
         raise InputError(f"feature_names has the shape {names.shape}, X has {X.shape[1]} columns", path)
     labels = [f"X{place}" for place in range(X.shape[1])] if names is None else [str(name) for name in names]
+    header_names(labels, path, 1)
     columns: dict[str, Column] = dict(zip(labels, X.T, strict=True))
     lengths = arrays.pop("lengths", None)
     if lengths is not None:
         if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or (lengths < 1).any() or lengths.sum() != len(X):
             raise InputError(f"lengths must be positive and sum to the {len(X)} rows of X", path)
         columns["lengths"] = np.repeat(np.arange(len(lengths)), lengths)
-    columns |= {name: values for name, values in arrays.items() if values.shape == (len(X),)}
+    for name, array in arrays.items():
+        if array.shape == (len(X),):
+            if name in columns:
+                raise InputError(f"there are two columns {name!r}: an array, and a column of X", path)
+            columns[name] = array
     return Table(path, columns)
 
 
 def write_table(path: Path | None, columns: Mapping[str, Column]) -> None:
     """Write a table by the ending of the file, complete or not at all; without a file, CSV to standard output."""
     if path is None:
-        import sys
-
         _write_text(sys.stdout, ",", columns)
         sys.stdout.flush()
         return
@@ -275,7 +311,7 @@ def write_table(path: Path | None, columns: Mapping[str, Column]) -> None:
 
 
 def check_output(path: Path | None) -> None:
-    """Before long work: whether the result can be written there."""
+    """Refuse, before long work, a file that the result cannot be written to."""
     if path is None:
         return
     if path.suffix.lower() not in SUFFIXES:
@@ -284,15 +320,17 @@ def check_output(path: Path | None) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Whether a path is a file, there or not, in a folder that is there."""
+    """Refuse what is not a file, there or not, in a folder that can be written to."""
     if path.is_dir() or not path.parent.is_dir():
         raise InputError("not a file in an existing folder", path)
+    if not os.access(path.parent, os.W_OK):
+        raise InputError("the folder cannot be written to", path)
 
 
 def _write_text(file: Any, delimiter: str, columns: Mapping[str, Column]) -> None:
     writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+    writer.writerows(zip(*(_plain(values, objects=True).tolist() for values in columns.values()), strict=True))
 
 
 def _write_parquet(buffer: io.BytesIO, columns: Mapping[str, Column]) -> None:
@@ -301,10 +339,12 @@ def _write_parquet(buffer: io.BytesIO, columns: Mapping[str, Column]) -> None:
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError(f'Parquet files need pyarrow: pip install "drhmm[cli]" ({error})') from None
-    table = pyarrow.table({name: pyarrow.array(values.tolist()) for name, values in columns.items()})
+    table = pyarrow.table(
+        {name: pyarrow.array(_plain(values, objects=True).tolist()) for name, values in columns.items()}
+    )
     pyarrow.parquet.write_table(table, buffer)
 
 
-def _plain(values: Column) -> Column:
-    """Arrays of objects as text: npz files hold no objects."""
-    return values.astype(str) if values.dtype.kind == "O" else values
+def _plain(values: Column, objects: bool = False) -> Column:
+    """Dates as text, and objects, too, where a format has none."""
+    return values.astype(str) if values.dtype.kind in "mM" or (values.dtype.kind == "O" and not objects) else values

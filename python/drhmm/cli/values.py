@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._validation import LONGEST_GAP, check_number
+
 #: Words, in lower case, that stand for a value that is not there.
 MISSING = frozenset({"", "na", "nan", "null", "none"})
 
@@ -34,30 +36,40 @@ def number(text: str) -> float:
     return value
 
 
-def moment(value: str | float) -> float:
-    """A time as a number: numbers as they are, dates and times (ISO 8601) as seconds."""
-    if isinstance(value, str) and not is_missing(value):
+def moment(value: Any) -> float:
+    """A time as a number: numbers as they are, dates and times (ISO 8601, with hyphens) as seconds."""
+    try:
+        if isinstance(value, str):
+            result = number(value)
+        else:
+            result = math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+    except (ValueError, OverflowError):
+        result = math.nan
+    if math.isfinite(result):
+        return result
+    if isinstance(value, str) and "-" in value:
         try:
             time = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
         except ValueError:
             pass
         else:
             return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
-    try:
-        result = number(value) if isinstance(value, str) else float(value)
-    except ValueError:
-        result = math.nan
-    if math.isfinite(result):
-        return result
-    raise ValueError(f"not a time: {value!r} (a number, or a date and time as 2026-01-31T12:00:00)")
+    shown = repr(value)
+    raise ValueError(
+        f"not a time: {shown if len(shown) <= 60 else shown[:57] + '...'} (a number, or 2026-01-31T12:00:00)"
+    )
 
 
 def labels(fields: Sequence[str]) -> npt.NDArray[Any]:
-    """Labels as integers if they all are, as text otherwise; None where a field stands for nothing."""
-    known = [text.strip() for text in fields if not is_missing(text)]
+    """Labels as integers if they all are, as text otherwise; None where a field is empty.
+
+    Every other word is a label, "none" and -1 among them: they must not be taken for unknown labels further on.
+    """
+    texts = [text.strip() for text in fields]
+    known = [text for text in texts if text]
     convert: Any = int if all(_is_integer(text) for text in known) else str
-    values = [None if is_missing(text) else convert(text.strip()) for text in fields]
-    if len(known) == len(values):
+    values = [convert(text) if text else None for text in texts]
+    if len(known) == len(values) and -1 not in values:
         return np.array(values)
     objects = np.empty(len(values), dtype=object)
     objects[:] = values
@@ -65,7 +77,7 @@ def labels(fields: Sequence[str]) -> npt.NDArray[Any]:
 
 
 def _is_integer(text: str) -> bool:
-    digits = text[1:] if text[:1] in "+-" else text
+    digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and (digits == "0" or digits[0] != "0")
 
 
@@ -75,4 +87,22 @@ def steps_between(before: float | None, now: float, step: float) -> int:
         return 1
     if now <= before:
         raise ValueError(f"time does not increase: {now:.17g} after {before:.17g}")
-    return max(1, round((now - before) / step))
+    steps = (now - before) / step
+    if not steps <= LONGEST_GAP:
+        raise ValueError(f"{steps:g} steps of {step:g} lie between {before:.17g} and {now:.17g}")
+    return max(1, round(steps))
+
+
+def checked_step(step: Any, name: str) -> float | None:
+    """The time of one step, or None if it is not known."""
+    return None if step is None else check_number(step, name, low=0, low_open=True)
+
+
+def identity(value: Any) -> str:
+    """A sequence by its name: text or an integer, the same for 1 in JSON and in CSV."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f"not a name of a sequence: {value!r} (text or an integer)")
+    name = str(value).strip()
+    if not name:
+        raise ValueError("there is no name of a sequence")
+    return name

@@ -84,7 +84,13 @@ class LeastSquaresRatio {
   void evidence(const RowMatrix& estimates, Index first, Rows& out) const {
     for (Index k = 0; k < estimates.rows(); ++k) {
       evidence(estimates.row(k), out.row(first + k).head(n_states()));
-      if (out.cols() > n_states()) out(first + k, n_states()) = novelty_evidence(estimates.row(k).sum());
+      if (out.cols() > n_states()) {
+        // However little the known states account for a frame, their ratios to one another stay within reach: what lies
+        // beyond e^500 changes no probability.
+        constexpr double kBeyond = 500;
+        const double best = out.row(first + k).head(n_states()).maxCoeff();
+        out(first + k, n_states()) = std::min(novelty_evidence(estimates.row(k).sum()), best + kBeyond);
+      }
     }
   }
 

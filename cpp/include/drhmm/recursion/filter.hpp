@@ -26,6 +26,9 @@ Status forward_pass(const EvidenceRows& evidence, const Chain<Number>& chain, co
 // posteriors (T, S): p(x_t = i | y_1..y_t).
 template <class Number>
 Status filter(const EvidenceRows& evidence, const Chain<Number>& chain, Rows posteriors) {
+  const bool is_done = chain.mixing != nullptr && evidence.dt == nullptr &&
+                       chain.mixing->filter(evidence.row(0), evidence.n_frames(), posteriors.data());
+  if (is_done) return {};
   return forward_pass(evidence, chain, [&](Index t, const NumberVector<Number>& message) {
     return normalize(message, posteriors.row(t).data()) ? Outcome::ok : Outcome::out_of_range;
   });

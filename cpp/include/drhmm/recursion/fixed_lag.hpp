@@ -1,8 +1,6 @@
 // Fixed-lag smoothing: every frame waits for the next `lag` frames and no longer.
 #pragma once
 
-#include <algorithm>
-
 #include "drhmm/recursion/messages.hpp"
 
 namespace drhmm {

@@ -2,6 +2,7 @@
 // dt.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -28,6 +29,13 @@ class Powers {
     }
   }
 
+  // Squares that reach(dt) would compute.
+  Index n_missing(std::int64_t dt) const {
+    Index missing = 0;
+    for (std::size_t k = std::max<std::size_t>(squares_.size(), 1); k < 63 && dt >> k > 0; ++k) ++missing;
+    return left_range_ ? 0 : missing;
+  }
+
   // Calls step(A^(2^k)) for every binary digit of dt, while it returns true; false if a square is out of range.
   template <class Step>
   bool for_each_factor(std::int64_t dt, const Step& step) const {
@@ -39,8 +47,8 @@ class Powers {
   }
 
  private:
-  // Entries of a chain with zeros only shrink: those of a power that double holds are at least 2^-40, so that the next
-  // square shows what gets smaller before any product underflows.
+  // Entries of a power that is kept are 0 or at least 2^-40, those of its square 0 or at least 2^-80: what gets too
+  // small is seen before any product underflows.
   static bool within_range(const NumberMatrix<double>& square, Range range) {
     return range == Range::mixing || !square.unaryExpr([](double p) { return p > 0 && p < kTiny; }).any();
   }

@@ -47,6 +47,7 @@ class Scaled {
     return exponent_ < -1100 ? 0.0 : std::ldexp(mantissa_, static_cast<int>(exponent_));
   }
 
+  double log() const { return std::log(mantissa_) + 0.6931471805599453 * static_cast<double>(exponent_); }
   double mantissa() const { return mantissa_; }
   std::int64_t exponent() const { return exponent_; }
   // mantissa * 2^exponent, for a mantissa in [1, 2) or 0 and 0.

@@ -9,6 +9,9 @@ namespace drhmm {
 // If counts is given (and there are no gaps), counts_ij += sum_t p(x_t = i, x_{t+1} = j | y_1..y_T).
 template <class Number>
 Status smooth(const EvidenceRows& evidence, const Chain<Number>& chain, Rows posteriors, Matrix* counts = nullptr) {
+  const bool is_done = chain.mixing != nullptr && evidence.dt == nullptr && counts == nullptr &&
+                       chain.mixing->smooth(evidence.row(0), evidence.n_frames(), posteriors.data());
+  if (is_done) return {};
   std::vector<Number> memory;
   auto forward = message_storage(posteriors, memory);
   Status status = keep_forward(evidence, chain, forward);

@@ -1,66 +1,162 @@
-// The most probable path, in max-product ratios.
+// The most probable path, in max-product ratios: sums of logarithms, to which nothing is too small.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "drhmm/recursion/step.hpp"
 
 namespace drhmm {
 
+// The logarithms of a chain, and its powers for gaps.
+struct LogChain {
+  RowMatrix transmat;  // log A_ij
+  Vector startprob;    // log pi_i
+  Chain<Scaled> chain;
+
+  LogChain(const ConstRows& a, const Eigen::Map<const Vector>& pi)
+      : transmat(a.array().log()), startprob(pi.array().log()), chain(a, pi) {}
+
+  Index n_states() const { return startprob.size(); }
+
+  // log of A^dt
+  RowMatrix power(std::int64_t dt) const {
+    NumberMatrix<Scaled> product = NumberMatrix<Scaled>::Identity(n_states(), n_states());
+    chain.powers.for_each_factor(dt, [&](const NumberMatrix<Scaled>& factor) {
+      product = (product * factor).eval();
+      return true;
+    });
+    return product.unaryExpr([](const Scaled& value) { return value.log(); });
+  }
+};
+
 namespace detail {
 
-// A^dt as one matrix, (S, S); false if it is out of range.
-template <class Number>
-bool power(const Chain<Number>& chain, std::int64_t dt, NumberMatrix<Number>& result) {
-  result.setIdentity(chain.n_states(), chain.n_states());
-  return chain.powers.for_each_factor(dt, [&](const NumberMatrix<Number>& factor) {
-    result = (result * factor).eval();
-    return true;
-  });
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+// scores <- scores + log w(y_t), where row holds log w(y_t), for any row that there may be.
+template <class Scores>
+Outcome add_evidence(const double* row, Scores& scores, Index& column) {
+  const Index n = scores.size();
+  Index n_nan = 0;
+  bool certain = false;
+  double pivot = kNever;
+  for (Index i = 0; i < n; ++i) {
+    if (std::isnan(row[i])) {
+      if (n_nan++ == 0) column = i;
+      continue;
+    }
+    certain = certain || row[i] == HUGE_VAL;
+    if (scores[i] > kNever && row[i] > pivot) pivot = row[i];
+  }
+  if (n_nan > 0) return n_nan < n ? Outcome::partial_nan : Outcome::ok;
+  if (pivot == kNever || (certain && pivot != HUGE_VAL)) return Outcome::impossible;
+  for (Index i = 0; i < n; ++i) {
+    // Where a state is certain, the others are excluded.
+    const double weight = certain ? (row[i] == HUGE_VAL ? 0 : kNever) : row[i] - pivot;
+    scores[i] = scores[i] > kNever ? scores[i] + weight : kNever;
+  }
+  return Outcome::ok;
+}
+
+// The same for a row without NaN whose largest entry is finite; false, and nothing done, for any other.
+template <class Scores>
+bool add_ordinary_evidence(const double* row, Scores& scores) {
+  const Index n = scores.size();
+  double pivot = row[0], sum = row[0];
+  for (Index i = 1; i < n; ++i) {
+    pivot = row[i] > pivot ? row[i] : pivot;
+    sum += row[i];
+  }
+  if (!(pivot - pivot == 0) || sum != sum) return false;
+  for (Index i = 0; i < n; ++i) scores[i] += row[i] - pivot;
+  return true;
+}
+
+// next_j <- max_i scores_i + log A_ij and the i that it comes from, of equal ones the first.
+template <class Scores, class Origins>
+void best_predecessors(const double* transitions, const Scores& scores, Scores& next, Origins& from) {
+  const Index n = scores.size();
+  for (Index j = 0; j < n; ++j) {
+    next[j] = scores[0] + transitions[j];
+    from[j] = 0;
+  }
+  for (Index i = 1; i < n; ++i) {
+    for (Index j = 0; j < n; ++j) {
+      const double candidate = scores[i] + transitions[i * n + j];
+      from[j] = candidate > next[j] ? i : from[j];
+      next[j] = candidate > next[j] ? candidate : next[j];
+    }
+  }
+}
+
+// N states, or any number of them if N is Eigen::Dynamic.
+template <int N>
+Status viterbi(const EvidenceRows& evidence, const LogChain& chain, std::int64_t* path) {
+  constexpr Index kRescale = 16;  // frames
+  using Scores = Eigen::Matrix<double, N, 1>;
+  const Index n_frames = evidence.n_frames(), n = chain.n_states();
+  std::vector<std::uint16_t> origin(static_cast<std::size_t>(n_frames * n));
+  Scores scores = chain.startprob, next(n);
+  Eigen::Matrix<Index, N, 1> from(n);
+  RowMatrix across_gap;
+  std::int64_t last_gap = 1;
+  Status status;
+  for (Index t = 0; t < n_frames; ++t) {
+    const std::int64_t steps = evidence.steps(t);
+    if (t == 0 && steps > 0) {
+      // What happened before the first frame is summed over, not chosen.
+      NumberVector<Scaled> message = chain.chain.startprob, scratch(n);
+      predict_forward(chain.chain, steps, message, scratch);
+      for (Index i = 0; i < n; ++i) scores[i] = message[i].log();
+    } else if (t > 0) {
+      if (steps != 1 && steps != last_gap) {
+        across_gap = chain.power(steps);
+        last_gap = steps;
+      }
+      best_predecessors(steps == 1 ? chain.transmat.data() : across_gap.data(), scores, next, from);
+      scores = next;
+      std::uint16_t* const origins = origin.data() + t * n;
+      for (Index j = 0; j < n; ++j) origins[j] = static_cast<std::uint16_t>(from[j]);
+    }
+    if (!add_ordinary_evidence(evidence.row(t), scores)) {
+      status.outcome = add_evidence(evidence.row(t), scores, status.column);
+    }
+    const double largest = scores.maxCoeff();
+    if (status.ok() && largest == kNever) status.outcome = Outcome::impossible;
+    if (!status.ok()) {
+      status.frame = t;
+      return status;
+    }
+    if (t % kRescale == 0) scores.array() -= largest;
+  }
+  Index state = 0;
+  scores.maxCoeff(&state);
+  for (Index t = n_frames - 1; t >= 0; --t) {
+    path[t] = state;
+    state = origin[static_cast<std::size_t>(t * n + state)];
+  }
+  return status;
 }
 
 }  // namespace detail
 
 // path (T): argmax over x_1..x_T of p(x_1..x_T | y_1..y_T) for the states at the frames, whatever happened in gaps
-// between them; of equally probable predecessors the first state wins.
-template <class Number>
-Status viterbi(const EvidenceRows& evidence, const Chain<Number>& chain, std::int64_t* path) {
-  const Index n_states = chain.n_states();
-  const Index n_frames = evidence.n_frames();
-  std::vector<std::int32_t> origin(static_cast<std::size_t>(n_frames * n_states));
-  NumberVector<Number> message = chain.startprob;
-  NumberVector<Number> predicted(n_states);
-  NumberMatrix<Number> across_gap;
-  Status status;
-  for (Index t = 0; t < n_frames; ++t) {
-    const std::int64_t steps = evidence.steps(t);
-    if (t == 0) {
-      status.outcome = predict_forward(chain, steps, message, predicted);
-    } else if (steps != 1 && !detail::power(chain, steps, across_gap)) {
-      status.outcome = Outcome::out_of_range;
-    } else {
-      const NumberMatrix<Number>& transmat = steps == 1 ? chain.transmat : across_gap;
-      for (Index j = 0; j < n_states; ++j) {
-        Index best = 0;
-        predicted[j] = message.cwiseProduct(transmat.col(j)).maxCoeff(&best);
-        origin[static_cast<std::size_t>(t * n_states + j)] = static_cast<std::int32_t>(best);
-      }
-      message = predicted;
-    }
-    if (status.ok()) status.outcome = condition(evidence.row(t), chain.range, message, status.column);
-    if (!status.ok()) {
-      status.frame = t;
-      return status;
-    }
+// between them; of equally probable predecessors the first state wins. At most 65536 states.
+inline Status viterbi(const EvidenceRows& evidence, const LogChain& chain, std::int64_t* path) {
+  switch (chain.n_states()) {
+    case 2:
+      return detail::viterbi<2>(evidence, chain, path);
+    case 3:
+      return detail::viterbi<3>(evidence, chain, path);
+    case 4:
+      return detail::viterbi<4>(evidence, chain, path);
+    default:
+      return detail::viterbi<Eigen::Dynamic>(evidence, chain, path);
   }
-  Index state = 0;
-  message.maxCoeff(&state);
-  for (Index t = n_frames - 1; t >= 0; --t) {
-    path[t] = state;
-    state = origin[static_cast<std::size_t>(t * n_states + state)];
-  }
-  return status;
 }
 
 }  // namespace drhmm

@@ -1,7 +1,9 @@
 // Many live sequences on one model: windows, evidence and recursion of each, stepped together.
 #pragma once
 
-#include <memory>
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,9 @@ class Streams {
   Index n_rows() const { return static_cast<Index>(rows_.size()); }
   Row& row(Index i) { return rows_[static_cast<std::size_t>(i)]; }
   const Row& row(Index i) const { return rows_[static_cast<std::size_t>(i)]; }
+
+  // Rows after which no retired one is left are not looked at again, until one is retired or replaced.
+  void look_for_retired_rows() { first_free_ = 0; }
 
   // A row for a new sequence: one that was retired, or one more.
   Index add() {
@@ -114,8 +119,10 @@ class Streams {
   // posterior (S) <- p(x_t-back | y_1..y_t) of one row.
   Status posterior(Index i, Index back, double* out) const { return row(i).sequence.posterior(chain_, back, out); }
 
-  // Retired rows are looked for from the first one again.
-  void find_free() { first_free_ = 0; }
+  // Multiplications of a recursion step of n rows, about.
+  Index work(Index n, std::int64_t longest_gap) const {
+    return n * n_states() * n_states() * (lag_ + 1) + chain_.work_to_reach(longest_gap);
+  }
 
   // Gaps that restored rows remember may be longer than any that this object has seen.
   void reach(std::int64_t dt) { chain_.reach(dt); }

@@ -1,0 +1,121 @@
+// Several numbers at a time, in the vector registers of the instruction set that this file is compiled for.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace drhmm {
+
+#if defined(__AVX512F__)
+constexpr int kRegisterBytes = 64;
+#elif defined(__AVX__)
+constexpr int kRegisterBytes = 32;
+#else
+constexpr int kRegisterBytes = 16;
+#endif
+
+// How a number is made up: what exp2 needs to build powers of two from bits.
+template <class Real>
+struct Bits;
+
+template <>
+struct Bits<double> {
+  using Integer = std::int64_t;
+  static constexpr int kMantissa = 52;
+  static constexpr double kRound = 0x1.8p52;          // x + kRound - kRound rounds x to an integer
+  static constexpr double kSmallestExponent = -1021;  // 2^x below this is taken as 0
+};
+
+template <>
+struct Bits<float> {
+  using Integer = std::int32_t;
+  static constexpr int kMantissa = 23;
+  static constexpr float kRound = 0x1.8p23F;
+  static constexpr float kSmallestExponent = -125;
+};
+
+#if defined(__GNUC__)
+template <class Real>
+struct Register;
+template <>
+struct Register<double> {
+  using Value = double __attribute__((vector_size(kRegisterBytes)));
+  using Integer = std::int64_t __attribute__((vector_size(kRegisterBytes)));
+};
+template <>
+struct Register<float> {
+  using Value = float __attribute__((vector_size(kRegisterBytes)));
+  using Integer = std::int32_t __attribute__((vector_size(kRegisterBytes)));
+};
+template <class Real>
+constexpr int kLanes = kRegisterBytes / static_cast<int>(sizeof(Real));
+#else
+// One number at a time where the compiler has no vector types.
+template <class Real>
+struct Register {
+  using Value = Real;
+  using Integer = typename Bits<Real>::Integer;
+};
+template <class Real>
+constexpr int kLanes = 1;
+#endif
+
+template <class Real>
+using Lanes = typename Register<Real>::Value;
+
+template <class Real>
+inline Lanes<Real> load(const Real* from) {
+  Lanes<Real> value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <class Real>
+inline void store(const Lanes<Real>& value, Real* to) {
+  std::memcpy(to, &value, sizeof value);
+}
+
+template <class Real>
+inline Lanes<Real> all(Real value) {
+  return Lanes<Real>{} + value;
+}
+
+// 2^x for x <= 0, and for x > 0 as for 0; exactly 0 below the range of normal numbers.
+// x = n + f with |f| <= 1/2, and 2^f by the polynomial with the smallest relative error: 2.1e-16 in double (degree 10),
+// 7.5e-8 in float (degree 5).
+template <class Real>
+inline Lanes<Real> exp2_of_negative(Lanes<Real> x) {
+  using Integer = typename Register<Real>::Integer;
+  const Lanes<Real> zero{};
+  x = x > zero ? zero : x;
+  const Lanes<Real> rounded = x + Bits<Real>::kRound;
+  const Lanes<Real> f = x - (rounded - Bits<Real>::kRound);
+  Lanes<Real> p;
+  if constexpr (sizeof(Real) == sizeof(double)) {
+    p = 7.037279530582804e-09 * f + 1.0208537904552164e-07;
+    p = p * f + 1.3215662831846104e-06;
+    p = p * f + 1.5252658116561384e-05;
+    p = p * f + 0.00015403529961135955;
+    p = p * f + 0.0013333558228561476;
+    p = p * f + 0.00961812910803459;
+    p = p * f + 0.05550410866445883;
+    p = p * f + 0.24022650695908768;
+    p = p * f + 0.6931471805599497;
+    p = p * f + 1.0;
+  } else {
+    p = 0.0013276472631950876F * f + 0.009675541343121328F;
+    p = p * f + 0.055507132718556444F;
+    p = p * f + 0.2402211972371072F;
+    p = p * f + 0.6931469670650352F;
+    p = p * f + 1.0000000716547142F;
+  }
+  // The low bits of `rounded` are n: added to the exponent of p they multiply it by 2^n.
+  Integer power, bits;
+  std::memcpy(&power, &rounded, sizeof power);
+  std::memcpy(&bits, &p, sizeof bits);
+  bits += power << Bits<Real>::kMantissa;
+  std::memcpy(&p, &bits, sizeof p);
+  return x < Bits<Real>::kSmallestExponent ? zero : p;
+}
+
+}  // namespace drhmm

@@ -1,0 +1,52 @@
+// e^x for many x <= 0 at a time.
+#pragma once
+
+#include <cstring>
+
+#include "drhmm/lanes.hpp"
+#include "drhmm/types.hpp"
+
+namespace drhmm {
+
+// values <- e^values for n values <= 0; exactly 0 below -708. Relative error below 3e-16.
+inline void exponentials(double* values, Index n) {
+  using Value = Lanes<double>;
+  using Integer = Register<double>::Integer;
+  constexpr Index kStep = kLanes<double>;
+  // x = k log 2 + r; the first part of log 2 has so few digits that its product with k is exact.
+  constexpr double kLog2High = 6.93147180369123816490e-01;
+  constexpr double kLog2Low = 1.90821492927058770002e-10;
+  const auto exponential = [](Value x) {
+    const Value rounded = x * 1.4426950408889634 + Bits<double>::kRound;
+    const Value k = rounded - Bits<double>::kRound;
+    const Value r = (x - k * kLog2High) - k * kLog2Low;
+    Value p = 2.4994314816236953e-08 * r + 2.763229322970563e-07;
+    p = p * r + 2.7557622499311845e-06;
+    p = p * r + 2.480148652158092e-05;
+    p = p * r + 0.00019841269432715298;
+    p = p * r + 0.0013888888951223825;
+    p = p * r + 0.008333333333559253;
+    p = p * r + 0.04166666666649277;
+    p = p * r + 0.1666666666666617;
+    p = p * r + 0.5000000000000018;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    Integer power, bits;
+    std::memcpy(&power, &rounded, sizeof power);
+    std::memcpy(&bits, &p, sizeof bits);
+    bits += power << Bits<double>::kMantissa;
+    std::memcpy(&p, &bits, sizeof p);
+    const Value zero{};
+    return x < -708.0 ? zero : p;
+  };
+  Index i = 0;
+  for (; i + kStep <= n; i += kStep) store<double>(exponential(load(values + i)), values + i);
+  if (i < n) {
+    double rest[kStep] = {};
+    std::memcpy(rest, values + i, static_cast<std::size_t>(n - i) * sizeof(double));
+    store<double>(exponential(load(rest)), rest);
+    std::memcpy(values + i, rest, static_cast<std::size_t>(n - i) * sizeof(double));
+  }
+}
+
+}  // namespace drhmm
