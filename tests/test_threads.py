@@ -84,9 +84,9 @@ def test_predictions_leave_the_interpreter_to_others():
     assert turns_of_another_thread(lambda: live.model("window").predict_proba(X, n_threads=1)) > 100
 
 
-def test_steps_of_a_large_model_leave_the_interpreter_to_others(large_model):
-    stream, x = large_model.stream(), np.zeros(40)
-    assert turns_of_another_thread(lambda: [stream.step(x) for _ in range(300)]) > 100
+def test_steps_of_many_rows_leave_the_interpreter_to_others(large_model):
+    batch, X = large_model.stream_batch(5000, n_threads=1), np.zeros((5000, 40))
+    assert turns_of_another_thread(lambda: batch.step(X)) > 100
 
 
 def test_the_first_long_gap_of_many_states_leaves_the_interpreter_to_others(large_model):
