@@ -11,3 +11,17 @@ def evidence(n_frames, n_states, seed=0):
     transmat = np.full((n_states, n_states), 0.1 / max(n_states - 1, 1))
     np.fill_diagonal(transmat, 0.9 if n_states > 1 else 1.0)
     return random.normal(size=(n_frames, n_states)), transmat, np.full(n_states, 1 / n_states)
+
+
+def kernel_problem(n_frames, n_basis, n_columns):
+    """A model with three states on kernels, and samples like those it was learned from."""
+    from drhmm import DensityRatioHMM
+    from drhmm.datasets import blobs
+
+    X, y = blobs(max(2000, 2 * n_basis), random_state=0)
+    X = X @ np.random.default_rng(0).normal(size=(2, n_columns))
+    X += 0.3 * np.random.default_rng(1).normal(size=X.shape)
+    settings = {"sigma": 2.0, "rho": 3e-3, "evidence_scale": 1.0, "random_state": 0}
+    model = DensityRatioHMM(n_basis=n_basis, **settings).fit(X, y).model_
+    samples = np.resize(X, (n_frames, n_columns))
+    return model, samples + 0.01 * np.random.default_rng(2).normal(size=samples.shape)

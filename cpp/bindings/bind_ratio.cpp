@@ -79,14 +79,13 @@ LeastSquaresRatio make_ratio(const Array& centers, double sigma, const Array& th
   require(center_rows.cols() == framing.frame_size(), "centers must have window * d columns");
   require(prior.ndim() == 1 && prior.shape(0) == theta_rows.cols() && theta_rows.cols() > 0,
           "prior must have one entry per column of theta");
-  return {std::move(framing), SquaredExponential(center_rows, sigma), theta_rows, vector(prior, "prior"), floor,
-          evidence_scale};
+  return {std::move(framing), center_rows, sigma, theta_rows, vector(prior, "prior"), floor, evidence_scale};
 }
 
-using Evaluate = void (LeastSquaresRatio::*)(const ConstRows&, const Lengths&, int, Rows) const;
+using Evaluate = void (LeastSquaresRatio::*)(const ConstRows&, const Lengths&, int, bool, Rows) const;
 
 Array run(const LeastSquaresRatio& self, Evaluate evaluate, const Array& samples, const Lengths& lengths, int n_threads,
-          Index n_columns) {
+          bool single, Index n_columns) {
   const ConstRows input = rows(samples, "samples");
   require(input.cols() == self.framing().n_columns(), "samples must have the columns the ratio was learned from");
   check_lengths(lengths, input.rows());
@@ -94,18 +93,19 @@ Array run(const LeastSquaresRatio& self, Evaluate evaluate, const Array& samples
   Rows out = mutable_rows(output);
   {
     const py::gil_scoped_release release;
-    (self.*evaluate)(input, lengths, n_threads, out);
+    (self.*evaluate)(input, lengths, n_threads, single, out);
   }
   return output;
 }
 
-Array estimates(const LeastSquaresRatio& self, const Array& samples, const Lengths& lengths, int n_threads) {
-  return run(self, &LeastSquaresRatio::estimates, samples, lengths, n_threads, self.n_states());
+Array estimates(const LeastSquaresRatio& self, const Array& samples, const Lengths& lengths, int n_threads,
+                bool single) {
+  return run(self, &LeastSquaresRatio::estimates, samples, lengths, n_threads, single, self.n_states());
 }
 
 Array log_ratios(const LeastSquaresRatio& self, const Array& samples, const Lengths& lengths, int n_threads,
-                 bool with_novelty) {
-  return run(self, &LeastSquaresRatio::log_ratios, samples, lengths, n_threads,
+                 bool with_novelty, bool single) {
+  return run(self, &LeastSquaresRatio::log_ratios, samples, lengths, n_threads, single,
              self.n_states() + (with_novelty ? 1 : 0));
 }
 
@@ -175,9 +175,9 @@ void bind_ratio(py::module_& module) {
            py::arg("theta").noconvert(), py::arg("prior").noconvert(), py::arg("floor"), py::arg("evidence_scale"),
            py::arg("mean").noconvert(), py::arg("scale").noconvert(), py::arg("window"))
       .def("estimates", &estimates, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("n_threads") = 1,
-           "theta_i^T phi(y), unclipped, (n, S); rows of NaN where a frame is missing.")
+           py::arg("single") = false, "theta_i^T phi(y), unclipped, (n, S); rows of NaN where a frame is missing.")
       .def("log_ratios", &log_ratios, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("n_threads") = 1,
-           py::arg("with_novelty") = false,
+           py::arg("with_novelty") = false, py::arg("single") = false,
            "log w_i(y), (n, S), and with novelty log w_* as column S; rows of NaN where a frame is missing.");
 }
 

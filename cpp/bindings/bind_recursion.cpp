@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "arrays.hpp"
+#include "drhmm/recursion/exponential.hpp"
 #include "drhmm/recursion/filter.hpp"
 #include "drhmm/recursion/fixed_lag.hpp"
 #include "drhmm/recursion/sequences.hpp"
@@ -45,23 +46,45 @@ struct Problem {
 };
 
 // Runs recursion(rows, chain, posteriors, sequence) over all sequences into one (T, S) array.
-template <class Recursion>
+template <class Recursion, class MakeTogether>
 std::pair<Report, Array> posteriors(const Problem& problem, const Lengths& lengths, int n_threads,
-                                    const Recursion& recursion) {
+                                    const Recursion& recursion, const MakeTogether& make_together) {
   Array output = new_rows(problem.log_ratios.rows(), problem.log_ratios.cols());
   double* const out = output.mutable_data();
   const Index n_states = problem.log_ratios.cols();
   SequenceStatus status;
   {
     const py::gil_scoped_release release;
-    status = for_each_sequence(problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads,
-                               [&](const auto& chain, Index begin, Index length, Index sequence) {
-                                 return recursion(problem.sequence(begin, length), chain,
-                                                  Rows(out + begin * n_states, length, n_states), sequence);
-                               });
+    status = for_each_sequence(
+        problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads,
+        [&](const auto& chain, Index begin, Index length, Index sequence) {
+          return recursion(problem.sequence(begin, length), chain, Rows(out + begin * n_states, length, n_states),
+                           sequence);
+        },
+        make_together(out));
   }
   return {report(status), std::move(output)};
 }
+
+template <class Recursion>
+std::pair<Report, Array> posteriors(const Problem& problem, const Lengths& lengths, int n_threads,
+                                    const Recursion& recursion) {
+  return posteriors(problem, lengths, n_threads, recursion, [](double*) { return OneByOne(); });
+}
+
+// Several sequences of equal length at a time, in the lanes of vector registers.
+struct SmoothTogether {
+  const Problem& problem;
+  double* out;
+
+  Index width(const Chain<double>& chain) const {
+    return chain.mixing != nullptr && problem.dt == nullptr ? chain.mixing->width() : 0;
+  }
+  bool operator()(const Chain<double>& chain, Index begin, Index length) const {
+    const Index offset = begin * problem.log_ratios.cols();
+    return chain.mixing->smooth_together(problem.log_ratios.data() + offset, length, out + offset);
+  }
+};
 
 std::pair<Report, Array> bind_filter(const Array& evidence, const Array& transmat, const Array& startprob,
                                      const Lengths& lengths, int n_threads, const std::optional<Steps>& dt) {
@@ -74,9 +97,10 @@ std::pair<Report, Array> bind_filter(const Array& evidence, const Array& transma
 std::pair<Report, Array> bind_smooth(const Array& evidence, const Array& transmat, const Array& startprob,
                                      const Lengths& lengths, int n_threads, const std::optional<Steps>& dt) {
   const Problem problem(evidence, transmat, startprob, lengths, dt);
-  return posteriors(problem, lengths, n_threads, [](const EvidenceRows& rows, const auto& chain, Rows out, Index) {
-    return smooth(rows, chain, out);
-  });
+  return posteriors(
+      problem, lengths, n_threads,
+      [](const EvidenceRows& rows, const auto& chain, Rows out, Index) { return smooth(rows, chain, out); },
+      [&](double* out) { return SmoothTogether{problem, out}; });
 }
 
 std::pair<Report, Array> bind_fixed_lag(const Array& evidence, const Array& transmat, const Array& startprob,
@@ -139,6 +163,17 @@ void bind_recursion(py::module_& module) {
   define("expectation", &bind_expectation, "Smoothed posteriors and expected transition counts.", threads);
   define("viterbi", &bind_viterbi, "The most probable path.", threads, steps);
   define("fixed_lag", &bind_fixed_lag, "p(x_t = i | y_1..y_min(t+lag, T)).", py::arg("lag"), threads, steps);
+  module.def(
+      "exponentials",
+      [](const Array& values) {
+        Array output(values.size(), values.data());
+        double* const data = output.mutable_data();
+        const Index n = output.size();
+        const py::gil_scoped_release release;
+        exponentials(data, n);
+        return output;
+      },
+      py::arg("values").noconvert(), "e^values for values <= 0, (n); exactly 0 below -708.");
   module.attr("OUTCOMES") = py::make_tuple("ok", "impossible", "partial_nan", "out_of_range", "too_far");
 }
 

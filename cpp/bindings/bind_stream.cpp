@@ -37,6 +37,8 @@ class Exclusive {
 // milliseconds to get it back.
 constexpr Index kWorthReleasing = 50000;
 
+py::object not_implemented() { return py::reinterpret_borrow<py::object>(Py_NotImplemented); }
+
 template <class Work>
 auto without_gil_if(bool is_long, const Work& work) {
   if (!is_long) return work();
@@ -136,18 +138,40 @@ class LiveStreams {
     return {report(status), std::move(output)};
   }
 
-  // One frame for the only row: (d) -> (n_known), or None while there is no answer yet.
-  std::pair<Report, py::object> step_one(const Array& sample, std::int64_t dt, const py::object& evaluate) {
+  // One frame for the only row: (d) -> (n_known), None while there is no answer yet, or a report if it failed.
+  // NotImplemented if the arguments need a second look: x is no plain vector of doubles, or dt no plain integer.
+  py::object step_one(const py::handle& x, const py::handle& dt, const py::object& evaluate) {
+    const Index d = streams_.framing().n_columns();
+    if (!py::isinstance<py::array>(x) || !PyLong_CheckExact(dt.ptr())) return not_implemented();
+    const auto array = py::reinterpret_borrow<py::array>(x);
+    constexpr int kPlain = py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_ | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
+    if (array.ndim() != 1 || array.shape(0) != d || (array.flags() & kPlain) != kPlain) return not_implemented();
+    const py::dtype type = array.dtype();
+    if (type.num() != py::detail::npy_api::NPY_DOUBLE_ || type.byteorder() != '=') return not_implemented();
+    const long long steps = PyLong_AsLongLong(dt.ptr());
+    if (steps < 1 || steps > kLongestGap) {
+      PyErr_Clear();
+      return not_implemented();
+    }
     const Exclusive guard(busy_);
-    require(sample.ndim() == 1 && sample.shape(0) == streams_.framing().n_columns(), "sample must be (d)");
-    require(dt >= 1 && streams_.n_rows() == 1, "step_one needs dt >= 1 and one row");
-    check_finite({sample.data(), 1, sample.shape(0)}, nullptr);
-    const bool answered = streams_.row(0).sequence.n_frames() >= streams_.lag();
-    RowSamples taken{{0}, ConstRows(sample.data(), 1, sample.shape(0)), {dt}};
-    RowMatrix answers(1, streams_.n_known());
-    const SequenceStatus status = advance(taken, 1, evaluate, answers);
-    if (!answered || !status.status.ok()) return {report(status), py::none()};
-    return {report(status), Array(answers.cols(), answers.data())};
+    require(streams_.n_rows() == 1, "step_one needs one row");
+    const auto* const sample = static_cast<const double*>(array.data());
+    check_finite({sample, 1, d}, nullptr);
+    Array output(streams_.n_known());
+    double* const out = output.mutable_data();
+    bool has_answer = false;
+    Status status;
+    if (ratio_ != nullptr) {
+      status = without_gil_if(streams_.work(1, steps) + ratio_->work_per_frame() >= kWorthReleasing,
+                              [&] { return streams_.advance_one(*ratio_, sample, steps, out, has_answer); });
+    } else {
+      has_answer = streams_.row(0).sequence.n_frames() >= streams_.lag();
+      RowMatrix answers(1, streams_.n_known());
+      status = advance({{0}, ConstRows(sample, 1, d), {steps}}, 1, evaluate, answers).status;
+      std::copy(answers.data(), answers.data() + answers.size(), out);
+    }
+    if (!status.ok()) return py::cast(report({status, 0}));
+    return has_answer ? py::object(std::move(output)) : py::none();
   }
 
   // p(x_t-back | y_1..y_t) of one row, (S).
@@ -332,7 +356,7 @@ void bind_stream(py::module_& module) {
       .def("n_frames", &LiveStreams::n_frames)
       .def("step", &LiveStreams::step, py::arg("samples").noconvert(), py::arg("active").noconvert(),
            py::arg("dt").noconvert(), py::arg("n_threads"), py::arg("evaluate"))
-      .def("step_one", &LiveStreams::step_one, py::arg("sample").noconvert(), py::arg("dt"), py::arg("evaluate"))
+      .def("step_one", &LiveStreams::step_one, py::arg("x"), py::arg("dt"), py::arg("evaluate"))
       .def("posterior", &LiveStreams::posterior, py::arg("row"), py::arg("back"))
       .def("posteriors", &LiveStreams::posteriors)
       .def("state", &LiveStreams::state)

@@ -80,12 +80,11 @@ TEST_CASE("held-out loss and estimates equal those of explicit predictions") {
 
 TEST_CASE("log ratios are the same on any number of threads") {
   const Training training;
-  const LeastSquaresRatio ratio({Vector::Zero(2), Vector::Ones(2), 1},
-                                SquaredExponential(training.rows(training.centers, 0, 20), 0.5), Matrix::Random(20, 3),
-                                Vector::Constant(3, 1.0 / 3), 0.01, 1.0);
+  const LeastSquaresRatio ratio({Vector::Zero(2), Vector::Ones(2), 1}, training.rows(training.centers, 0, 20), 0.5,
+                                Matrix::Random(20, 3), Vector::Constant(3, 1.0 / 3), 0.01, 1.0);
   RowMatrix one(1300, 3), four(1300, 3);
-  ratio.log_ratios(training.rows(training.frames, 0, 1300), {1300}, 1, Rows(one.data(), 1300, 3));
-  ratio.log_ratios(training.rows(training.frames, 0, 1300), {1300}, 4, Rows(four.data(), 1300, 3));
+  ratio.log_ratios(training.rows(training.frames, 0, 1300), {1300}, 1, false, Rows(one.data(), 1300, 3));
+  ratio.log_ratios(training.rows(training.frames, 0, 1300), {1300}, 4, false, Rows(four.data(), 1300, 3));
   CHECK(one == four);
 }
 

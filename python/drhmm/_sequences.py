@@ -28,6 +28,11 @@ class Sequences:
     dt: Steps | None = None
 
     @property
+    def is_single(self) -> bool:
+        """Whether X came in single precision, and the answer goes out in it."""
+        return self.dtype == np.float32
+
+    @property
     def unbroken(self) -> Lengths:
         """Lengths of the stretches without a gap: a window never reaches across one."""
         if self.dt is None:

@@ -24,7 +24,7 @@ class Evidence(Protocol):
         """The exponent kappa of the ratios."""
         ...
 
-    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
+    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
         ...
 
@@ -37,7 +37,8 @@ class Evidence(Protocol):
 class KernelEvidence:
     """Least-squares density ratios: log w_i(y) = kappa log(max(theta_i^T phi(y), floor S prior_i) / prior_i).
 
-    Arrays only; computed by the native core in blocks, so that no call stores the features of all frames.
+    Arrays only; computed by the native core in blocks, so that no call stores the features of all frames, and in
+    single precision where that is asked for.
     """
 
     framing: Framing
@@ -73,18 +74,18 @@ class KernelEvidence:
         """Number of states."""
         return len(self.prior)
 
-    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
+    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
-        return self._native.log_ratios(samples, lengths, n_threads)
+        return self._native.log_ratios(samples, lengths, n_threads, single=single)
 
-    def log_ratios_with_novelty(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
+    def log_ratios_with_novelty(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Log w_i(y_t) and log w_*(y_t), shape (T, S + 1): w_* = q_*^kappa, q_* = 1 - sum_i q_i in [floor, 1]."""
-        return self._native.log_ratios(samples, lengths, n_threads, with_novelty=True)
+        return self._native.log_ratios(samples, lengths, n_threads, with_novelty=True, single=single)
 
     def streamed(self) -> _core.LeastSquaresRatio:
         """What turns single frames into log ratios."""
         return self._native
 
-    def estimates(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
+    def estimates(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Unclipped estimates of p(x_t = i | y_t), shape (T, S); rows of NaN where a frame is missing."""
-        return self._native.estimates(samples, lengths, n_threads)
+        return self._native.estimates(samples, lengths, n_threads, single)

@@ -147,17 +147,21 @@ class Model:
     ) -> Any:
         """Evidence: log w_i(y_t) up to a constant per row, shape (T, S); rows of NaN where a frame is missing."""
         sequences = self.read(X, lengths, sequence_id, dt)
-        evidence = self.evidence.log_ratios(sequences.samples, sequences.unbroken, thread_count(n_threads))
+        evidence = self.evidence.log_ratios(
+            sequences.samples, sequences.unbroken, thread_count(n_threads), sequences.is_single
+        )
         return sequences.restore(evidence.astype(sequences.dtype, copy=False))
 
     def _evidence_and_chain(self, sequences: Sequences, threads: int) -> tuple[Array, dict[str, Any]]:
         """Evidence of all states, the unknown last if there is one, and the arguments of the recursions."""
         transmat, startprob = self.chain()
         if self.novelty is None:
-            log_ratios = self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads)
+            log_ratios = self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads, sequences.is_single)
         else:
             evidence = self._kernel_evidence()
-            log_ratios = evidence.log_ratios_with_novelty(sequences.samples, sequences.unbroken, threads)
+            log_ratios = evidence.log_ratios_with_novelty(
+                sequences.samples, sequences.unbroken, threads, sequences.is_single
+            )
         chain = {
             "transmat": transmat,
             "startprob": startprob,
@@ -172,7 +176,7 @@ class Model:
         if method == "frame":
             # Every frame is a sequence of its own that starts from the training shares; there is no neighbour that
             # could repeat or contradict its evidence, so that the evidence scale does not apply.
-            evidence = self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads)
+            evidence = self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads, sequences.is_single)
             alone = np.ones(len(evidence), dtype=np.int64)
             return recursion.filter(
                 evidence / self.evidence.evidence_scale, self.transmat, self.prior, lengths=alone, n_threads=threads
@@ -300,7 +304,9 @@ class Model:
         """
         evidence = self._kernel_evidence()
         sequences = self.read(X, lengths, sequence_id, dt)
-        estimates = evidence.estimates(sequences.samples, sequences.unbroken, thread_count(n_threads))
+        estimates = evidence.estimates(
+            sequences.samples, sequences.unbroken, thread_count(n_threads), sequences.is_single
+        )
         score = np.clip(1 - estimates.sum(axis=1), 0.0, 1.0)
         return sequences.restore(score.astype(sequences.dtype, copy=False))
 

@@ -29,7 +29,6 @@ class _Live:
         self._model = model
         self._lag = check_integer(lag, "lag", low=0, high=snapshots.LONGEST_LAG)
         self._n_columns = model.n_features
-        self._shape = (self._n_columns,)
         streamed = model.evidence.streamed()
         self._evaluate = None if isinstance(streamed, _core.LeastSquaresRatio) else streamed
         framing = model.evidence.framing
@@ -44,6 +43,7 @@ class _Live:
             lag=self._lag,
             ratio=streamed if isinstance(streamed, _core.LeastSquaresRatio) else None,
         )
+        self._step_one = self._live.step_one
 
     @property
     def model(self) -> Model:
@@ -146,13 +146,15 @@ class Stream(_Live):
         ImpossibleDataError
             If the evidence excludes every state that is possible; the stream stays as it was.
         """
-        if type(dt) is not int or dt != 1:
-            dt = check_integer(dt, "dt", low=1, high=LONGEST_GAP)
-        if not (type(x) is np.ndarray and x.shape == self._shape and x.dtype == np.float64 and x.flags.carray):
+        # The core takes a plain vector and a plain integer as they are; anything else is looked at first.
+        answer = self._step_one(x, dt, self._evaluate)
+        if answer is NotImplemented:
             x = as_sample(x, self._n_columns)
-        report, posterior = self._live.step_one(x, dt, self._evaluate)
-        if report[0] != 0:
-            self._raise(report, 0, self.n_frames)
+            dt = check_integer(dt, "dt", low=1, high=LONGEST_GAP)
+            answer = self._step_one(x, dt, self._evaluate)
+        if type(answer) is tuple:
+            self._raise(answer, 0, self.n_frames)
+        posterior: Array | None = answer
         return posterior
 
     @property

@@ -137,7 +137,7 @@ class SourceEvidence:
     n_states: int
     evidence_scale: float
 
-    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int) -> Array:
+    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
         return self._frame_log_ratios(self.framing.frames(samples, lengths))
 

@@ -131,7 +131,7 @@ class LiveSequence {
 
   template <class Number>
   Status propose_in(const Chain<Number>& chain, NumberMatrix<Number>& messages, Index back, double* posterior) {
-    NumberVector<Number> message, scratch(chain.n_states());
+    auto& [message, scratch] = scratch_of(chain);
     const Index slot = slot_of(-1);
     const bool first = n_frames_ == 0;
     if (first) {
@@ -139,6 +139,7 @@ class LiveSequence {
     } else {
       message = messages.col(newest_);
     }
+    scratch.resize(chain.n_states());
     Status status;
     status.outcome = predict_forward(chain, dt_[static_cast<std::size_t>(slot)] - (first ? 1 : 0), message, scratch);
     if (status.ok()) {
@@ -146,8 +147,18 @@ class LiveSequence {
     }
     if (!status.ok()) return status;
     messages.col(slot) = message;
-    return look_back(chain, messages, -1, back, posterior);
+    if (back > 0) return look_back(chain, messages, -1, back, posterior);
+    if (!normalize(message, posterior)) status.outcome = Outcome::out_of_range;
+    return status;
   }
+
+  // Memory of a step, kept from one to the next.
+  template <class Number>
+  struct Scratch {
+    NumberVector<Number> message, predicted;
+  };
+  Scratch<double>& scratch_of(const Chain<double>&) { return narrow_scratch_; }
+  Scratch<Scaled>& scratch_of(const Chain<Scaled>&) { return wide_scratch_; }
 
   // p(x_t-back | y_1..y_t), where t is the newest frame (last = 0) or the proposed one (last = -1).
   template <class Number>
@@ -191,7 +202,9 @@ class LiveSequence {
   std::vector<std::int64_t> dt_;  // (slots)
   Matrix evidence_;               // (S, slots)
   NumberMatrix<double> narrow_;   // (S, slots) forward messages
-  NumberMatrix<Scaled> wide_;     // the same where double is not enough; empty otherwise
+  Scratch<double> narrow_scratch_;
+  Scratch<Scaled> wide_scratch_;
+  NumberMatrix<Scaled> wide_;  // the same where double is not enough; empty otherwise
 };
 
 }  // namespace drhmm

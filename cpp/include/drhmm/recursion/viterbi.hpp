@@ -87,8 +87,10 @@ void best_predecessors(const double* transitions, const Scores& scores, Scores& 
   for (Index i = 1; i < n; ++i) {
     for (Index j = 0; j < n; ++j) {
       const double candidate = scores[i] + transitions[i * n + j];
-      from[j] = candidate > next[j] ? i : from[j];
-      next[j] = candidate > next[j] ? candidate : next[j];
+      // Without a branch: which state is better cannot be predicted.
+      const Index better = -static_cast<Index>(candidate > next[j]);
+      from[j] = (from[j] & ~better) | (i & better);
+      next[j] = std::max(next[j], candidate);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -116,6 +117,27 @@ class Streams {
     return {};
   }
 
+  // The same for the only row, whose sample (d) becomes evidence by the ratio: answer (n_known).
+  Status advance_one(const LeastSquaresRatio& ratio, const double* sample, std::int64_t dt, double* answer,
+                     bool& has_answer) {
+    Row& only = row(0);
+    if (dt > 1) chain_.reach(dt);
+    frame_.resize(static_cast<std::size_t>(framing_.frame_size()));
+    scratch_.resize(ratio.scratch_size());
+    evidence_.resize(static_cast<std::size_t>(n_states()));
+    posterior_.resize(static_cast<std::size_t>(n_states()));
+    const bool complete = only.window.frame(framing_, sample, dt, frame_.data());
+    ratio.log_ratios_of_one(frame_.data(), !complete, scratch_.data(), evidence_.data(), n_states());
+    const Status status = only.sequence.propose(chain_, evidence_.data(), dt, posterior_.data(), has_answer);
+    if (!status.ok()) return status;
+    double known = 1;
+    if (n_known_ < n_states()) known = std::accumulate(posterior_.begin(), posterior_.begin() + n_known_, 0.0);
+    for (Index i = 0; i < n_known_; ++i) answer[i] = posterior_[static_cast<std::size_t>(i)] / known;
+    only.window.push(framing_, sample, dt);
+    only.sequence.commit();
+    return status;
+  }
+
   // posterior (S) <- p(x_t-back | y_1..y_t) of one row.
   Status posterior(Index i, Index back, double* out) const { return row(i).sequence.posterior(chain_, back, out); }
 
@@ -134,6 +156,7 @@ class Streams {
   Index lag_;
   Index first_free_ = 0;
   std::vector<Row> rows_;
+  std::vector<double> frame_, scratch_, evidence_, posterior_;  // memory of advance_one
 };
 
 // out (k, S) <- log ratios of frames (k, D), block by block.

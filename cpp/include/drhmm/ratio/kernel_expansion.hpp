@@ -1,0 +1,208 @@
+// Sums of kernels, sum_b theta_bs phi_b(y), with distance, exponential and projection in registers: the features of a
+// frame are never stored.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "drhmm/lanes.hpp"
+#include "drhmm/types.hpp"
+
+namespace drhmm {
+
+// phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2)) = 2^(p_b . y + o_b - g |y|^2) with g = log2(e) / (2 sigma^2), p_b = 2 g
+// c_b and o_b = -g |c_b|^2. Frames and centres are taken from the mean of the centres, so that data far from zero keep
+// their digits.
+template <class Real>
+class KernelExpansion {
+ public:
+  // Frames that are evaluated together: two registers of them. Fewer than half of that are evaluated one by one.
+  static constexpr Index kTile = 2 * kLanes<Real>;
+  static constexpr Index kWorthATile = (kTile + 1) / 2;
+
+  // centers (B, D), theta (B, S)
+  KernelExpansion(const ConstRows& centers, double sigma, const Eigen::Ref<const Matrix>& theta)
+      : frame_size_(centers.cols()),
+        n_states_(theta.cols()),
+        n_centers_(centers.rows()),
+        n_groups_((centers.rows() + kGroup - 1) / kGroup),
+        n_registers_((centers.rows() + 4 * kLanes<Real> - 1) / (4 * kLanes<Real>)*4),
+        gamma_(kLog2E / (2 * sigma * sigma)),
+        origin_(centers.colwise().mean()),
+        centers_(static_cast<std::size_t>(n_groups_ * (frame_size_ + 1) * kGroup), Real(0)),
+        theta_(static_cast<std::size_t>(n_groups_ * n_states_ * kGroup), Real(0)),
+        columns_(static_cast<std::size_t>((frame_size_ + 1) * n_registers_ * kLanes<Real>), Real(0)),
+        rows_(static_cast<std::size_t>(n_states_ * n_registers_ * kLanes<Real>), Real(0)) {
+    const Index stride = n_registers_ * kLanes<Real>;
+    std::fill(columns_.begin(), columns_.begin() + stride, Real(kNowhere));
+    for (Index b = 0; b < centers.rows(); ++b) {
+      const Eigen::RowVectorXd shifted = centers.row(b) - origin_;
+      const auto place = static_cast<std::size_t>(b);
+      columns_[place] = static_cast<Real>(-gamma_ * shifted.squaredNorm());
+      for (Index j = 0; j < frame_size_; ++j) {
+        columns_[place + static_cast<std::size_t>((j + 1) * stride)] = static_cast<Real>(2 * gamma_ * shifted[j]);
+      }
+      for (Index s = 0; s < n_states_; ++s) {
+        rows_[place + static_cast<std::size_t>(s * stride)] = static_cast<Real>(theta(b, s));
+      }
+    }
+    for (Index b = 0; b < n_groups_ * kGroup; ++b) {
+      Real* const packed = centers_.data() + (b / kGroup) * (frame_size_ + 1) * kGroup + b % kGroup;
+      if (b >= centers.rows()) {
+        packed[0] = Real(kNowhere);
+        continue;
+      }
+      const Eigen::RowVectorXd shifted = centers.row(b) - origin_;
+      packed[0] = static_cast<Real>(-gamma_ * shifted.squaredNorm());
+      for (Index j = 0; j < frame_size_; ++j) {
+        packed[(j + 1) * kGroup] = static_cast<Real>(2 * gamma_ * shifted[j]);
+      }
+      for (Index s = 0; s < n_states_; ++s) {
+        theta_[static_cast<std::size_t>(((b / kGroup) * n_states_ + s) * kGroup + b % kGroup)] =
+            static_cast<Real>(theta(b, s));
+      }
+    }
+  }
+
+  Index frame_size() const { return frame_size_; }
+  Index n_states() const { return n_states_; }
+  Index n_centers() const { return n_centers_; }
+
+  // Numbers that sums_of_one needs beside its arguments.
+  std::size_t scratch_size() const { return static_cast<std::size_t>(frame_size_ + n_registers_ * kLanes<Real>); }
+
+  // out (S) <- sums of one frame (D).
+  void sums_of_one(const double* frame, Real* scratch, double* out) const {
+    for (Index j = 0; j < frame_size_; ++j) scratch[j] = static_cast<Real>(frame[j] - origin_[j]);
+    Real* const features = scratch + frame_size_;
+    evaluate_one(scratch, features);
+    for (Index s = 0; s < n_states_; ++s) out[s] = projected(features, s);
+  }
+
+  // out (n, S) <- sums of frames (n, D).
+  template <class Out>
+  void sums(const RowMatrix& frames, Out&& out) const {
+    std::vector<Real> scratch(std::max(static_cast<std::size_t>((frame_size_ + n_states_) * kTile), scratch_size()));
+    std::vector<double> result(static_cast<std::size_t>(n_states_));
+    Index first = 0;
+    for (; frames.rows() - first >= kWorthATile; first += kTile) {
+      const Index count = std::min(kTile, frames.rows() - first);
+      Real* const tile = scratch.data();
+      Real* const results = tile + frame_size_ * kTile;
+      std::fill(tile, results, Real(0));
+      for (Index l = 0; l < count; ++l) {
+        const double* frame = frames.row(first + l).data();
+        for (Index j = 0; j < frame_size_; ++j) tile[j * kTile + l] = static_cast<Real>(frame[j] - origin_[j]);
+      }
+      evaluate(tile, results);
+      for (Index l = 0; l < count; ++l) {
+        for (Index s = 0; s < n_states_; ++s) out(first + l, s) = static_cast<double>(results[s * kTile + l]);
+      }
+    }
+    for (; first < frames.rows(); ++first) {
+      sums_of_one(frames.row(first).data(), scratch.data(), result.data());
+      for (Index s = 0; s < n_states_; ++s) out(first, s) = result[static_cast<std::size_t>(s)];
+    }
+  }
+
+ private:
+  // sums (S, kTile) <- those of kTile frames, frames (D, kTile) less the origin: lanes are frames.
+  void evaluate(const Real* frames, Real* sums) const {
+    using Value = Lanes<Real>;
+    constexpr int kRegisters = 2;
+    Value norm[kRegisters] = {};
+    for (Index j = 0; j < frame_size_; ++j) {
+      for (int r = 0; r < kRegisters; ++r) {
+        const Value y = load(frames + j * kTile + r * kLanes<Real>);
+        norm[r] += y * y;
+      }
+    }
+    for (int r = 0; r < kRegisters; ++r) norm[r] *= static_cast<Real>(gamma_);
+    for (Index k = 0; k < n_states_ * kTile; ++k) sums[k] = 0;
+    const Real* center = centers_.data();
+    const Real* weight = theta_.data();
+    for (Index group = 0; group < n_groups_; ++group) {
+      Value x[kGroup][kRegisters];
+      for (int c = 0; c < kGroup; ++c) {
+        for (int r = 0; r < kRegisters; ++r) x[c][r] = center[c] - norm[r];
+      }
+      center += kGroup;
+      for (Index j = 0; j < frame_size_; ++j, center += kGroup) {
+        Value y[kRegisters];
+        for (int r = 0; r < kRegisters; ++r) y[r] = load(frames + j * kTile + r * kLanes<Real>);
+        for (int c = 0; c < kGroup; ++c) {
+          for (int r = 0; r < kRegisters; ++r) x[c][r] += center[c] * y[r];
+        }
+      }
+      for (int c = 0; c < kGroup; ++c) {
+        for (int r = 0; r < kRegisters; ++r) x[c][r] = exp2_of_negative<Real>(x[c][r]);
+      }
+      for (Index s = 0; s < n_states_; ++s, weight += kGroup) {
+        for (int r = 0; r < kRegisters; ++r) {
+          Real* const target = sums + s * kTile + r * kLanes<Real>;
+          Value sum = load(target);
+          for (int c = 0; c < kGroup; ++c) sum += weight[c] * x[c][r];
+          store<Real>(sum, target);
+        }
+      }
+    }
+  }
+
+  // features (B) <- phi of one frame less the origin: lanes are centres.
+  void evaluate_one(const Real* frame, Real* features) const {
+    using Value = Lanes<Real>;
+    constexpr Index kWidth = kLanes<Real>;
+    constexpr int kTogether = 4;
+    Real norm = 0;
+    for (Index j = 0; j < frame_size_; ++j) norm += frame[j] * frame[j];
+    norm *= static_cast<Real>(gamma_);
+    const Index stride = n_registers_ * kWidth;
+    for (Index first = 0; first < n_registers_; first += kTogether) {
+      const Real* const column = columns_.data() + first * kWidth;
+      Value x[kTogether];
+      for (int r = 0; r < kTogether; ++r) x[r] = load(column + r * kWidth) - norm;
+      for (Index j = 0; j < frame_size_; ++j) {
+        for (int r = 0; r < kTogether; ++r) x[r] += frame[j] * load(column + (j + 1) * stride + r * kWidth);
+      }
+      for (int r = 0; r < kTogether; ++r) {
+        store<Real>(exp2_of_negative<Real>(x[r]), features + (first + r) * kWidth);
+      }
+    }
+  }
+
+  // sum_b theta_bs phi_b
+  double projected(const Real* features, Index s) const {
+    using Value = Lanes<Real>;
+    constexpr Index kWidth = kLanes<Real>;
+    const Real* const weights = rows_.data() + s * n_registers_ * kWidth;
+    Value sum[2] = {};
+    for (Index r = 0; r < n_registers_; r += 2) {
+      sum[0] += load(weights + r * kWidth) * load(features + r * kWidth);
+      sum[1] += load(weights + (r + 1) * kWidth) * load(features + (r + 1) * kWidth);
+    }
+    Real entries[kWidth];
+    store<Real>(sum[0] + sum[1], entries);
+    double result = 0;
+    for (Index r = 0; r < kWidth; ++r) result += static_cast<double>(entries[r]);
+    return result;
+  }
+
+  static constexpr double kLog2E = 1.4426950408889634;
+  static constexpr int kGroup = kRegisterBytes == 64 ? 6 : 4;  // centres that share the loads of a frame
+  static constexpr double kNowhere = -1e30;  // the exponent of a centre that fills up a group: 2^kNowhere = 0
+
+  Index frame_size_;
+  Index n_states_;
+  Index n_centers_;
+  Index n_groups_;
+  Index n_registers_;
+  double gamma_;
+  Eigen::RowVectorXd origin_;  // (D)
+  std::vector<Real> centers_;  // per group: o_b of its centres, then p_bj of its centres for each j
+  std::vector<Real> theta_;    // per group and state: theta_bs of its centres
+  std::vector<Real> columns_;  // o_b of all centres, then p_bj of all centres for each j; for single frames
+  std::vector<Real> rows_;     // theta_bs of all centres for each s; for single frames
+};
+
+}  // namespace drhmm
