@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from cases import evidence, kernel_problem
+from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
 import drhmm
@@ -212,7 +213,7 @@ def kernel_rows(scale, repeats):
         "numpy": blocked,
         "KernelRidge": lambda: ridge.predict(frames),
         "two cores": lambda: model.predict_proba(X, n_threads=2),
-        "product": lambda: frames @ centers.T,
+        "product": lambda: _products(frames, centers),
         "exponential": lambda: _exponentials(values),
     }
     times = interleaved(functions, repeats)
@@ -236,6 +237,13 @@ def kernel_rows(scale, repeats):
 
 def _only(times, *names):
     return {name: times[name] for name in names}
+
+
+def _products(frames, centers):
+    """Products at the speed of BLAS, in a block that stays in the cache."""
+    block, target = frames[:256], np.empty((256, len(centers)))
+    for _ in range(0, len(frames), 256):
+        np.dot(block, centers.T, out=target)
 
 
 _BUFFER = np.empty(0)
@@ -299,27 +307,21 @@ def learning_rows(scale, repeats):
         def two_class():
             return TwoClass(n_basis=100, random_state=0).fit(both, classes)
 
+        # The two choose differently; both must find the ratio that is there, log r(y) = const - (y_1 + y_2) / 2.
+        truth = -both.sum(axis=1) / 2
         log_ratio = two_class().log_ratios(both)
-        ratio = np.exp(log_ratio[:, 0] - log_ratio[:, 1])
-        assert np.corrcoef(ratio, peer().compute_density_ratio(both))[0, 1] > 0.9
+        assert np.corrcoef(log_ratio[:, 0] - log_ratio[:, 1], truth)[0, 1] > (0.8 if scale == 1 else 0.3)
+        assert np.corrcoef(np.log(np.maximum(peer().compute_density_ratio(both), 1e-3)), truth)[0, 1] > 0.3
         row = Row(f"uLSIF, {n:,} + {n:,} samples, 100 centres, search", "s", 1, goals={"densratio": 50})
         rows.append(measured(row, two_class, {"densratio": peer}, few, same=False))
     return rows
 
 
-class Plain:
+class Plain(BaseEstimator):
     """Kernel least squares as one would write it for scikit-learn."""
 
     def __init__(self, centers, sigma=1.0, rho=1e-3):
         self.centers, self.sigma, self.rho = centers, sigma, rho
-
-    def get_params(self, deep=True):
-        return {"centers": self.centers, "sigma": self.sigma, "rho": self.rho}
-
-    def set_params(self, **parameters):
-        for name, value in parameters.items():
-            setattr(self, name, value)
-        return self
 
     def _features(self, X):
         distances = ((X**2).sum(axis=1)[:, None] + (self.centers**2).sum(axis=1)) - 2 * X @ self.centers.T
@@ -358,20 +360,23 @@ def stream_row(scale, repeats):
             message /= message.sum()
         return message
 
-    row = Row("one streamed frame from Python, B=300, d=10, S=3", "us", n_frames * 1e-6, goals={"numpy": 10, "1 us": 1})
+    row = Row("one streamed frame from Python, B=300, d=10, S=3", "us", n_frames * 1e-6, goals={"numpy": 10})
     measured(row, ours, {"numpy": numpy}, repeats)
-    row.peers["1 us"] = n_frames * 1e-6
+    row.peers["the clock"], row.goals["the clock"] = n_frames * 1e-6, 1  # 1 us
     return row
 
 
 MEMORY = """
-import resource, sys, numpy as np, drhmm
+import sys, numpy as np, drhmm
 model = drhmm.load(sys.argv[1]); n = int(sys.argv[2])
 X = np.random.default_rng(0).normal(size=(n, 10))
 model.predict_proba(X[:1000])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak():  # of this process alone: getrusage remembers that of its parent
+    lines = open("/proc/self/status").read().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) * 1024
+before = peak()
 output = model.predict_proba(X)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024, output.nbytes)
+print(peak() - before, output.nbytes)
 """
 
 
@@ -447,6 +452,8 @@ def growth(folder, scale):
         axis.loglog(values.astype(int), times, "o-")
         axis.set_title(f"{_WHAT[letter]}: slope {slope:.2f}", fontsize=9)
         axis.set_xlabel(letter)
+        axis.set_xticks(values.astype(int)[::3], [f"{value:,}" for value in values.astype(int)[::3]])
+        axis.minorticks_off()
         lines.append(f"| {_WHAT[letter]} | {letter} from {int(values[0]):,} to {int(values[-1]):,} | {slope:.2f} |")
         say(lines[-1])
     axes[0].set_ylabel("seconds")

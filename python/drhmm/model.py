@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from . import recursion
 from ._sequences import Sequences, as_sequences, feature_names_of
-from ._validation import Array, as_startprob, as_transmat, check_choice, read_only, thread_count
+from ._validation import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .contents import fingerprint_of
 from .evidence import Evidence, KernelEvidence
 from .exceptions import ImpossibleDataError
@@ -152,24 +152,18 @@ class Model:
         )
         return sequences.restore(evidence.astype(sequences.dtype, copy=False))
 
-    def _evidence_and_chain(self, sequences: Sequences, threads: int) -> tuple[Array, dict[str, Any]]:
-        """Evidence of all states, the unknown last if there is one, and the arguments of the recursions."""
-        transmat, startprob = self.chain()
+    def _all_evidence(self, sequences: Sequences, threads: int) -> Array:
+        """Evidence of all states, the unknown last if there is one."""
         if self.novelty is None:
-            log_ratios = self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads, sequences.is_single)
-        else:
-            evidence = self._kernel_evidence()
-            log_ratios = evidence.log_ratios_with_novelty(
-                sequences.samples, sequences.unbroken, threads, sequences.is_single
-            )
-        chain = {
-            "transmat": transmat,
-            "startprob": startprob,
-            "lengths": sequences.lengths,
-            "dt": sequences.dt,
-            "n_threads": threads,
-        }
-        return log_ratios, chain
+            return self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads, sequences.is_single)
+        evidence = self._kernel_evidence()
+        return evidence.log_ratios_with_novelty(sequences.samples, sequences.unbroken, threads, sequences.is_single)
+
+    def _recurse(self, name: str, evidence: Array, sequences: Sequences, threads: int, *lag: int) -> Any:
+        """A recursion on the chain of as many states as there is evidence for."""
+        chain = self.chain() if evidence.shape[1] > self.n_states else (self.transmat, self.startprob)
+        with _rows_of(sequences):
+            return recursion.run(name, evidence, *chain, sequences.lengths, sequences.dt, threads, *lag)
 
     def _all_posteriors(self, sequences: Sequences, method: str, lag: int | None, threads: int) -> Array:
         """Posteriors of all states, (T, S), or (T, S + 1) with the unknown last."""
@@ -181,13 +175,13 @@ class Model:
             return recursion.filter(
                 evidence / self.evidence.evidence_scale, self.transmat, self.prior, lengths=alone, n_threads=threads
             )
-        evidence, chain = self._evidence_and_chain(sequences, threads)
-        with _rows_of(sequences):
-            if method == "filter":
-                return recursion.filter(evidence, **chain)
-            if lag is not None:
-                return recursion.fixed_lag(evidence, lag=lag, **chain)
-            return recursion.smooth(evidence, **chain)
+        evidence = self._all_evidence(sequences, threads)
+        if lag is None:
+            posteriors: Array = self._recurse(method, evidence, sequences, threads)
+        else:
+            lag = min(check_integer(lag, "lag", low=0), len(evidence))
+            posteriors = self._recurse("fixed_lag", evidence, sequences, threads, lag)
+        return posteriors
 
     def predict_proba(
         self,
@@ -282,11 +276,10 @@ class Model:
             if method == "frame":
                 raise ValueError("novelty_label goes with method='smooth', 'filter' or 'viterbi', not 'frame'")
         if method == "viterbi":
-            evidence, chain = self._evidence_and_chain(sequences, threads)
-            if novelty_label is None and evidence.shape[1] > self.n_states:
-                evidence, chain = evidence[:, :-1], {**chain, "transmat": self.transmat, "startprob": self.startprob}
-            with _rows_of(sequences):
-                states = recursion.viterbi(evidence, **chain)
+            evidence = self._all_evidence(sequences, threads)
+            if novelty_label is None:
+                evidence = np.ascontiguousarray(evidence[:, : self.n_states])
+            states = self._recurse("viterbi", evidence, sequences, threads)
         else:
             posteriors = self._all_posteriors(sequences, method, lag, threads)
             states = posteriors[:, : None if novelty_label is not None else self.n_states].argmax(axis=1)

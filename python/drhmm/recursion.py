@@ -61,6 +61,22 @@ def _raise(report: tuple[int, int, int, int], lengths: Lengths) -> None:
         raise_failure(outcome, sequence, frame, sum(lengths[:sequence]) + frame, column)
 
 
+def run(
+    name: str,
+    evidence: Array,
+    transmat: Array,
+    startprob: Array,
+    lengths: Lengths,
+    dt: Steps | None,
+    n_threads: int,
+    *lag: int,
+) -> Any:
+    """A recursion of the core on arguments that have been checked; what the public functions and models call."""
+    report, result = getattr(_core, name)(evidence, transmat, startprob, lengths, *lag, n_threads, dt)
+    _raise(report, lengths)
+    return result
+
+
 def raise_failure(outcome: int, sequence: int, frame: int, row: int, column: int) -> NoReturn:
     """The exception of an outcome of the native core that is not ok."""
     name = _core.OUTCOMES[outcome]
@@ -122,8 +138,7 @@ def filter(  # noqa: A001
            [0.416, 0.584]])
     """
     evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
-    report, posteriors = _core.filter(evidence, a, pi, parts, thread_count(n_threads), steps)
-    _raise(report, parts)
+    posteriors: Array = run("filter", evidence, a, pi, parts, steps, thread_count(n_threads))
     return posteriors
 
 
@@ -146,8 +161,7 @@ def smooth(
         p(x_t = i | y_1..y_T); rows sum to 1.
     """
     evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
-    report, posteriors = _core.smooth(evidence, a, pi, parts, thread_count(n_threads), steps)
-    _raise(report, parts)
+    posteriors: Array = run("smooth", evidence, a, pi, parts, steps, thread_count(n_threads))
     return posteriors
 
 
@@ -173,8 +187,7 @@ def fixed_lag(
     """
     evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
     lag = min(check_integer(lag, "lag", low=0), len(evidence))
-    report, posteriors = _core.fixed_lag(evidence, a, pi, parts, lag, thread_count(n_threads), steps)
-    _raise(report, parts)
+    posteriors: Array = run("fixed_lag", evidence, a, pi, parts, steps, thread_count(n_threads), lag)
     return posteriors
 
 
@@ -198,8 +211,7 @@ def viterbi(
         probable states at the frames, whatever happened between them.
     """
     evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
-    report, path = _core.viterbi(evidence, a, pi, parts, thread_count(n_threads), steps)
-    _raise(report, parts)
+    path: npt.NDArray[np.int64] = run("viterbi", evidence, a, pi, parts, steps, thread_count(n_threads))
     return path
 
 

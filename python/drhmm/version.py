@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
 import sys
 
 from . import _core
@@ -17,6 +15,9 @@ _PACKAGES = ("numpy", "scikit-learn", "safetensors", "matplotlib", "dask")
 
 def show_versions() -> None:
     """Print the versions of drhmm and of what it uses, the platform, the instruction set and the number of threads."""
+    import importlib.metadata
+    import platform
+
     rows = [("drhmm", __version__), ("python", sys.version.split()[0]), ("platform", platform.platform())]
     for package in _PACKAGES:
         try:

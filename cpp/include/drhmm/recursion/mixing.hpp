@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "drhmm/lanes.hpp"
 #include "drhmm/recursion/exponential.hpp"
@@ -224,11 +225,7 @@ class MixingRecursion {
     for (Index k = 0; k < count; ++k) {
       const double* row = log_ratios_ + (first + k) * n_states();
       double* target = weights + k * P;
-      double pivot = row[0], sum = row[0];
-      for (Index i = 1; i < n_states(); ++i) {
-        pivot = row[i] > pivot ? row[i] : pivot;
-        sum += row[i];
-      }
+      const auto [pivot, sum] = largest_and_sum(row);
       // Ordinary: the largest entry is finite and none is NaN (-inf excludes a state).
       if (!(pivot - pivot == 0) || sum != sum) {
         for (Index i = 0; i < n_states(); ++i) {
@@ -241,6 +238,33 @@ class MixingRecursion {
     }
     exponentials(weights, count * P);
     return true;
+  }
+
+  std::pair<double, double> largest_and_sum(const double* row) const {
+    double largest = row[0], sum = row[0];
+    Index i = 1;
+    if constexpr (exact && P >= 8 && P % kLanes<double> == 0) {
+      Lanes<double> most = load(row), total = most;
+      for (int r = kLanes<double>; r < P; r += kLanes<double>) {
+        const Lanes<double> entries = load(row + r);
+        most = entries > most ? entries : most;
+        total += entries;
+      }
+      alignas(64) double mosts[kLanes<double>], totals[kLanes<double>];
+      store<double>(most, mosts);
+      store<double>(total, totals);
+      largest = mosts[0], sum = totals[0];
+      for (; i < kLanes<double>; ++i) {
+        largest = mosts[i] > largest ? mosts[i] : largest;
+        sum += totals[i];
+      }
+      return {largest, sum};
+    }
+    for (; i < n_states(); ++i) {
+      largest = row[i] > largest ? row[i] : largest;
+      sum += row[i];
+    }
+    return {largest, sum};
   }
 
   static Vectors rescaled(const Vectors& message) { return message * std::ldexp(1.0, -std::ilogb(message.sum())); }

@@ -95,6 +95,43 @@ void best_predecessors(const double* transitions, const Scores& scores, Scores& 
   }
 }
 
+// One step of few states with ordinary evidence, in registers: scores_j <- max_i scores_i + (log A_ij + log w_j), the
+// second sum being ready before the scores are. False, with nothing done, if the evidence is not ordinary, or if every
+// state would be impossible.
+template <int N>
+bool advance_ordinary(const double* transitions, const double* row, double* scores, std::uint16_t* origins) {
+  double pivot = row[0], sum = row[0];
+  for (int i = 1; i < N; ++i) {
+    pivot = row[i] > pivot ? row[i] : pivot;
+    sum += row[i];
+  }
+  if (!(pivot - pivot == 0) || sum != sum) return false;
+  double next[N];
+  int from[N];
+  bool possible = false;
+  for (int j = 0; j < N; ++j) {
+    const double weight = row[j] - pivot;
+    double best = scores[0] + (transitions[j] + weight);
+    int origin = 0;
+    for (int i = 1; i < N; ++i) {
+      const double candidate = scores[i] + (transitions[i * N + j] + weight);
+      // Without a branch: which state is better cannot be predicted.
+      const int better = -static_cast<int>(candidate > best);
+      origin = (origin & ~better) | (i & better);
+      best = candidate > best ? candidate : best;
+    }
+    next[j] = best;
+    from[j] = origin;
+    possible |= best > kNever;
+  }
+  if (!possible) return false;
+  for (int j = 0; j < N; ++j) {
+    scores[j] = next[j];
+    origins[j] = static_cast<std::uint16_t>(from[j]);
+  }
+  return true;
+}
+
 // N states, or any number of them if N is Eigen::Dynamic.
 template <int N>
 Status viterbi(const EvidenceRows& evidence, const LogChain& chain, std::int64_t* path) {
@@ -109,6 +146,13 @@ Status viterbi(const EvidenceRows& evidence, const LogChain& chain, std::int64_t
   Status status;
   for (Index t = 0; t < n_frames; ++t) {
     const std::int64_t steps = evidence.steps(t);
+    if constexpr (N != Eigen::Dynamic) {
+      if (t > 0 && steps == 1 &&
+          advance_ordinary<N>(chain.transmat.data(), evidence.row(t), scores.data(), origin.data() + t * n)) {
+        if (t % kRescale == 0) scores.array() -= scores.maxCoeff();
+        continue;
+      }
+    }
     if (t == 0 && steps > 0) {
       // What happened before the first frame is summed over, not chosen.
       NumberVector<Scaled> message = chain.chain.startprob, scratch(n);
