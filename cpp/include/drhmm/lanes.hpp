@@ -80,12 +80,22 @@ inline Lanes<Real> all(Real value) {
   return Lanes<Real>{} + value;
 }
 
+// p * 2^n, where rounded = n + kRound: the low bits of that sum are n, which is added to the exponent of p.
+template <class Real>
+inline Lanes<Real> times_power_of_two(Lanes<Real> p, const Lanes<Real>& rounded) {
+  typename Register<Real>::Integer power, bits;
+  std::memcpy(&power, &rounded, sizeof power);
+  std::memcpy(&bits, &p, sizeof bits);
+  bits += power << Bits<Real>::kMantissa;
+  std::memcpy(&p, &bits, sizeof p);
+  return p;
+}
+
 // 2^x for x <= 0, and for x > 0 as for 0; exactly 0 below the range of normal numbers.
 // x = n + f with |f| <= 1/2, and 2^f by the polynomial with the smallest relative error: 2.1e-16 in double (degree 10),
 // 7.5e-8 in float (degree 5).
 template <class Real>
 inline Lanes<Real> exp2_of_negative(Lanes<Real> x) {
-  using Integer = typename Register<Real>::Integer;
   const Lanes<Real> zero{};
   x = x > zero ? zero : x;
   const Lanes<Real> rounded = x + Bits<Real>::kRound;
@@ -109,13 +119,7 @@ inline Lanes<Real> exp2_of_negative(Lanes<Real> x) {
     p = p * f + 0.6931469670650352F;
     p = p * f + 1.0000000716547142F;
   }
-  // The low bits of `rounded` are n: added to the exponent of p they multiply it by 2^n.
-  Integer power, bits;
-  std::memcpy(&power, &rounded, sizeof power);
-  std::memcpy(&bits, &p, sizeof bits);
-  bits += power << Bits<Real>::kMantissa;
-  std::memcpy(&p, &bits, sizeof p);
-  return x < Bits<Real>::kSmallestExponent ? zero : p;
+  return x < Bits<Real>::kSmallestExponent ? zero : times_power_of_two<Real>(p, rounded);
 }
 
 }  // namespace drhmm

@@ -11,7 +11,6 @@ namespace drhmm {
 // values <- e^values for n values <= 0; exactly 0 below -708. Relative error below 3e-16.
 inline void exponentials(double* values, Index n) {
   using Value = Lanes<double>;
-  using Integer = Register<double>::Integer;
   constexpr Index kStep = kLanes<double>;
   // x = k log 2 + r; the first part of log 2 has so few digits that its product with k is exact.
   constexpr double kLog2High = 6.93147180369123816490e-01;
@@ -31,13 +30,8 @@ inline void exponentials(double* values, Index n) {
     p = p * r + 0.5000000000000018;
     p = p * r + 1.0;
     p = p * r + 1.0;
-    Integer power, bits;
-    std::memcpy(&power, &rounded, sizeof power);
-    std::memcpy(&bits, &p, sizeof bits);
-    bits += power << Bits<double>::kMantissa;
-    std::memcpy(&p, &bits, sizeof p);
     const Value zero{};
-    return x < -708.0 ? zero : p;
+    return x < -708.0 ? zero : times_power_of_two<double>(p, rounded);
   };
   Index i = 0;
   for (; i + kStep <= n; i += kStep) store<double>(exponential(load(values + i)), values + i);
