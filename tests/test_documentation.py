@@ -74,7 +74,6 @@ def test_the_production_guide_runs_from_top_to_bottom(tmp_path, monkeypatch, cap
     names = {}
     for example in PRODUCTION_EXAMPLES:
         exec(example, names)
-    names["store"].sync()
     assert names["rows"].tolist() == [17, 18, 1000]
     assert FakeConsumer.committed == 10
     names["store"].close()

@@ -180,6 +180,7 @@ class TestBadFrames:
             ([[1.0], 2.0], 1, "x is not one sample of 2 numbers"),
             ([10**400, 1.0], 1, "x must hold numbers"),
             (np.array(["1", 2.0], dtype=object), 1, "x must hold numbers, got '1'"),
+            (np.ma.masked_invalid([1.0, np.nan]), 1, "x is a masked array"),
             (["a", "b"], 1, "x must hold numbers"),
             ([1.0, 2.0], 0, "dt must be at least 1, got 0"),
             ([1.0, 2.0], -3, "dt must be at least 1, got -3"),

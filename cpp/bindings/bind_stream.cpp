@@ -142,7 +142,9 @@ class LiveStreams {
   // NotImplemented if the arguments need a second look: x is no plain vector of doubles, or dt no plain integer.
   py::object step_one(const py::handle& x, const py::handle& dt, const py::object& evaluate) {
     const Index d = streams_.framing().n_columns();
-    if (!py::isinstance<py::array>(x) || !PyLong_CheckExact(dt.ptr())) return not_implemented();
+    // Exactly an array: a subclass may mean more by its numbers, such as a mask.
+    const bool is_plain = Py_TYPE(x.ptr()) == py::detail::npy_api::get().PyArray_Type_;
+    if (!is_plain || !PyLong_CheckExact(dt.ptr())) return not_implemented();
     const auto array = py::reinterpret_borrow<py::array>(x);
     constexpr int kPlain = py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_ | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
     if (array.ndim() != 1 || array.shape(0) != d || (array.flags() & kPlain) != kPlain) return not_implemented();

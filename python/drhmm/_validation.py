@@ -34,10 +34,15 @@ def as_floats(values: Any, name: str) -> Array:
         raise ValueError(f"{name} must hold numbers: {error}") from None
 
 
-def as_matrix(values: Any, name: str) -> Array:
-    """Two-dimensional, C-contiguous, aligned float64; NaN and infinities are left to the caller."""
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise a ValueError for an array with masked values, which numpy would take as they are."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise ValueError(f"{name} is a masked array with masked values; fill them with NaN to mark missing frames")
+
+
+def as_matrix(values: Any, name: str) -> Array:
+    """Two-dimensional, C-contiguous, aligned float64; NaN and infinities are left to the caller."""
+    refuse_masked(values, name)
     if hasattr(values, "toarray"):
         raise TypeError(f"{name} is sparse, and sparse data are not supported; use {name}.toarray()")
     try:
@@ -91,6 +96,7 @@ def as_sample(values: Any, n_columns: int, name: str = "x") -> Array:
     """One sample of a stream, shape (d,); None is a missing one. Infinities are left to the core."""
     if values is None:
         return np.full(n_columns, np.nan)
+    refuse_masked(values, name)
     try:
         array = np.asarray(values)
     except ValueError as error:
