@@ -95,24 +95,30 @@ class TestEveryVariant:
             assert report[0] == 0
             assert_allclose(posteriors, getattr(reference, name)(*problem), atol=1e-12)
 
-    @pytest.mark.parametrize("n_states", [2, 3, 4])
-    @pytest.mark.parametrize("n_frames", [127, 128, 129, 2049, 2050, 5003])
-    def test_long_sequences_are_cut_into_stretches(self, variant, n_states, n_frames):
-        log_ratios, *chain = evidence_problem(n_frames, n_frames, n_states, spread=20)
-        log_ratios[n_frames // 2] = [-np.inf, *range(n_states - 1)]
-        report, posteriors = variant.smooth(log_ratios, *chain, [n_frames])
-        assert report[0] == 0
-        assert_allclose(posteriors, reference.smooth(log_ratios, *chain), atol=1e-12)
+    @pytest.mark.parametrize("n_states", [2, 3, 4, 5, 16, 33])
+    @pytest.mark.parametrize("rare", [1e-1, 1e-3, 1e-5, 1e-8])
+    @pytest.mark.parametrize("spread", [1, 20, 200, 1000])
+    def test_rare_transitions_against_contradicting_evidence(self, variant, n_states, rare, spread):
+        random = np.random.default_rng(n_states)
+        transmat = np.full((n_states, n_states), rare / (n_states - 1))
+        np.fill_diagonal(transmat, 1 - rare)
+        startprob = np.full(n_states, 1 / n_states)
+        log_ratios = spread * random.normal(size=(700, n_states))
+        log_ratios[::2, 0] += spread
+        log_ratios[random.random(700) < 0.05] = np.nan
+        log_ratios[5] = [-np.inf, *range(n_states - 1)]
+        for name in ("filter", "smooth"):
+            report, posteriors = getattr(variant, name)(log_ratios, transmat, startprob, [700])
+            assert report[0] == 0
+            assert_allclose(posteriors, getattr(reference, name)(log_ratios, transmat, startprob), atol=1e-11)
 
-    @pytest.mark.parametrize("n_states", [2, 3, 4])
-    def test_sequences_of_equal_length_run_together(self, variant, n_states):
-        log_ratios, *chain = evidence_problem(1, 20 * 30 + 17, n_states, spread=10)
-        lengths = [30] * 9 + [17] + [30] * 11
-        _, together = variant.smooth(log_ratios, *chain, lengths, 2)
-        parts = np.split(log_ratios, np.cumsum(lengths)[:-1])
-        assert_allclose(together, np.concatenate([reference.smooth(part, *chain) for part in parts]), atol=1e-12)
+    def test_alternating_evidence(self, variant):
+        log_ratios = np.where((np.arange(1000)[:, None] % 2) == [0, 1], 20.0, 0.0)
+        chain = np.array([[1 - 1e-5, 1e-5], [1e-5, 1 - 1e-5]]), np.array([0.5, 0.5])
+        _, posteriors = variant.smooth(log_ratios, *chain, [1000])
+        assert_allclose(posteriors, reference.smooth(log_ratios, *chain), atol=1e-11)
 
-    def test_an_unusual_row_among_sequences_that_run_together(self, variant):
+    def test_an_unusual_row_needs_the_general_recursion(self, variant):
         log_ratios, *chain = evidence_problem(2, 160, 3)
         log_ratios[70] = [0.0, np.inf, 0.0]
         _, posteriors = variant.smooth(log_ratios, *chain, [10] * 16)

@@ -46,45 +46,23 @@ struct Problem {
 };
 
 // Runs recursion(rows, chain, posteriors, sequence) over all sequences into one (T, S) array.
-template <class Recursion, class MakeTogether>
+template <class Recursion>
 std::pair<Report, Array> posteriors(const Problem& problem, const Lengths& lengths, int n_threads,
-                                    const Recursion& recursion, const MakeTogether& make_together) {
+                                    const Recursion& recursion) {
   Array output = new_rows(problem.log_ratios.rows(), problem.log_ratios.cols());
   double* const out = output.mutable_data();
   const Index n_states = problem.log_ratios.cols();
   SequenceStatus status;
   {
     const py::gil_scoped_release release;
-    status = for_each_sequence(
-        problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads,
-        [&](const auto& chain, Index begin, Index length, Index sequence) {
-          return recursion(problem.sequence(begin, length), chain, Rows(out + begin * n_states, length, n_states),
-                           sequence);
-        },
-        make_together(out));
+    status = for_each_sequence(problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads,
+                               [&](const auto& chain, Index begin, Index length, Index sequence) {
+                                 return recursion(problem.sequence(begin, length), chain,
+                                                  Rows(out + begin * n_states, length, n_states), sequence);
+                               });
   }
   return {report(status), std::move(output)};
 }
-
-template <class Recursion>
-std::pair<Report, Array> posteriors(const Problem& problem, const Lengths& lengths, int n_threads,
-                                    const Recursion& recursion) {
-  return posteriors(problem, lengths, n_threads, recursion, [](double*) { return OneByOne(); });
-}
-
-// Several sequences of equal length at a time, in the lanes of vector registers.
-struct SmoothTogether {
-  const Problem& problem;
-  double* out;
-
-  Index width(const Chain<double>& chain) const {
-    return chain.mixing != nullptr && problem.dt == nullptr ? chain.mixing->width() : 0;
-  }
-  bool operator()(const Chain<double>& chain, Index begin, Index length) const {
-    const Index offset = begin * problem.log_ratios.cols();
-    return chain.mixing->smooth_together(problem.log_ratios.data() + offset, length, out + offset);
-  }
-};
 
 std::pair<Report, Array> bind_filter(const Array& evidence, const Array& transmat, const Array& startprob,
                                      const Lengths& lengths, int n_threads, const std::optional<Steps>& dt) {
@@ -97,10 +75,9 @@ std::pair<Report, Array> bind_filter(const Array& evidence, const Array& transma
 std::pair<Report, Array> bind_smooth(const Array& evidence, const Array& transmat, const Array& startprob,
                                      const Lengths& lengths, int n_threads, const std::optional<Steps>& dt) {
   const Problem problem(evidence, transmat, startprob, lengths, dt);
-  return posteriors(
-      problem, lengths, n_threads,
-      [](const EvidenceRows& rows, const auto& chain, Rows out, Index) { return smooth(rows, chain, out); },
-      [&](double* out) { return SmoothTogether{problem, out}; });
+  return posteriors(problem, lengths, n_threads, [](const EvidenceRows& rows, const auto& chain, Rows out, Index) {
+    return smooth(rows, chain, out);
+  });
 }
 
 std::pair<Report, Array> bind_fixed_lag(const Array& evidence, const Array& transmat, const Array& startprob,

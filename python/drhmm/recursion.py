@@ -207,7 +207,7 @@ def viterbi(
     Returns
     -------
     ndarray of shape (T,)
-        State indices; where paths are equally probable, the one with the lower index wins. With `dt`, the most
+        State indices; of predecessors that are equally probable to the last digit, the lower index wins. With `dt`, the most
         probable states at the frames, whatever happened between them.
     """
     evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)

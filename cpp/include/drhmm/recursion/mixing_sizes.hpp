@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "drhmm/recursion/mixing.hpp"
-#include "drhmm/recursion/mixing_lanes.hpp"
 
 namespace drhmm {
 
@@ -14,10 +13,6 @@ class MixingSizes {
   // log_ratios, posteriors (T, S); false, with nothing of use written, where the general recursion is needed.
   virtual bool filter(const double* log_ratios, Index n_frames, double* posteriors) const = 0;
   virtual bool smooth(const double* log_ratios, Index n_frames, double* posteriors) const = 0;
-  // How many sequences smooth_together takes, 0 if none.
-  virtual Index width() const { return 0; }
-  // The same for width() sequences of n_frames each, one after the other.
-  virtual bool smooth_together(const double*, Index, double*) const { return false; }
 };
 
 namespace detail {
@@ -32,22 +27,10 @@ class MixingSize : public MixingSizes {
     return MixingRecursion<P, exact>(log_ratios, n_frames, n_states_, chain_, posteriors).filter();
   }
   bool smooth(const double* log_ratios, Index n_frames, double* posteriors) const override {
-    if constexpr (kHasLanes) {
-      constexpr Index kShortest = 128;  // frames that are worth cutting into stretches
-      if (n_frames >= kShortest) return MixingLanes<P>(chain_).sequence(log_ratios, n_frames, posteriors);
-    }
     return MixingRecursion<P, exact>(log_ratios, n_frames, n_states_, chain_, posteriors).smooth();
   }
 
-  Index width() const override { return kHasLanes ? kLanes<double> : 0; }
-  bool smooth_together(const double* log_ratios, Index n_frames, double* posteriors) const override {
-    if constexpr (kHasLanes) return MixingLanes<P>(chain_).sequences(log_ratios, n_frames, posteriors);
-    return false;
-  }
-
  private:
-  static constexpr bool kHasLanes = exact && P <= 4 && kLanes<double> >= 4;
-
   Index n_states_;
   MixingChain<P> chain_;
 };
