@@ -207,8 +207,8 @@ def viterbi(
     Returns
     -------
     ndarray of shape (T,)
-        State indices; of predecessors that are equally probable to the last digit, the lower index wins. With `dt`, the most
-        probable states at the frames, whatever happened between them.
+        State indices; of predecessors that are equally probable to the last digit, the lower index wins. With `dt`,
+        the most probable states at the frames, whatever happened between them.
     """
     evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
     path: npt.NDArray[np.int64] = run("viterbi", evidence, a, pi, parts, steps, thread_count(n_threads))
