@@ -225,7 +225,6 @@ def _parsed(fields: Sequence[str]) -> Column:
         column = np.array(fields, dtype=np.float64)
         if np.isfinite(column).all() and not any("_" in text for text in fields):
             return column
-        return np.array([values.number(text) for text in fields])
     except ValueError:
         pass
     try:
@@ -234,12 +233,17 @@ def _parsed(fields: Sequence[str]) -> Column:
         return _as_is(fields)
 
 
-def _read_parquet(path: Path) -> Table:
+def _pyarrow() -> Any:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError(f'Parquet files need pyarrow: pip install "drhmm[cli]" ({error})') from None
+    return pyarrow
+
+
+def _read_parquet(path: Path) -> Table:
+    pyarrow = _pyarrow()
     try:
         table = pyarrow.parquet.read_table(path)
     except pyarrow.ArrowException as error:
@@ -334,11 +338,7 @@ def _write_text(file: Any, delimiter: str, columns: Mapping[str, Column]) -> Non
 
 
 def _write_parquet(buffer: io.BytesIO, columns: Mapping[str, Column]) -> None:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(f'Parquet files need pyarrow: pip install "drhmm[cli]" ({error})') from None
+    pyarrow = _pyarrow()
     table = pyarrow.table(
         {name: pyarrow.array(_plain(values, objects=True).tolist()) for name, values in columns.items()}
     )
