@@ -10,6 +10,7 @@
 #include "drhmm/recursion/fixed_lag.hpp"
 #include "drhmm/recursion/sequences.hpp"
 #include "drhmm/recursion/smooth.hpp"
+#include "drhmm/recursion/stretches.hpp"
 #include "drhmm/recursion/viterbi.hpp"
 #include "report.hpp"
 
@@ -45,21 +46,27 @@ struct Problem {
   }
 };
 
-// Runs recursion(rows, chain, posteriors, sequence) over all sequences into one (T, S) array.
+// Runs recursion(rows, chain, posteriors, sequence) over all sequences into one (T, S) array; before that, a pass in
+// stretches over all that it can do.
 template <class Recursion>
 std::pair<Report, Array> posteriors(const Problem& problem, const Lengths& lengths, int n_threads,
-                                    const Recursion& recursion) {
+                                    std::optional<Pass> pass, const Recursion& recursion) {
   Array output = new_rows(problem.log_ratios.rows(), problem.log_ratios.cols());
   double* const out = output.mutable_data();
   const Index n_states = problem.log_ratios.cols();
   SequenceStatus status;
   {
     const py::gil_scoped_release release;
-    status = for_each_sequence(problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads,
-                               [&](const auto& chain, Index begin, Index length, Index sequence) {
-                                 return recursion(problem.sequence(begin, length), chain,
-                                                  Rows(out + begin * n_states, length, n_states), sequence);
-                               });
+    const auto together = [&](const Chain<double>& chain) {
+      if (!pass.has_value() || problem.dt != nullptr) return std::vector<char>();
+      return in_stretches(*pass, chain, problem.log_ratios.data(), lengths, n_threads, out);
+    };
+    const auto one = [&](const auto& chain, Index begin, Index length, Index sequence) {
+      return recursion(problem.sequence(begin, length), chain, Rows(out + begin * n_states, length, n_states),
+                       sequence);
+    };
+    status =
+        for_each_sequence(problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads, together, one);
   }
   return {report(status), std::move(output)};
 }
@@ -67,17 +74,17 @@ std::pair<Report, Array> posteriors(const Problem& problem, const Lengths& lengt
 std::pair<Report, Array> bind_filter(const Array& evidence, const Array& transmat, const Array& startprob,
                                      const Lengths& lengths, int n_threads, const std::optional<Steps>& dt) {
   const Problem problem(evidence, transmat, startprob, lengths, dt);
-  return posteriors(problem, lengths, n_threads, [](const EvidenceRows& rows, const auto& chain, Rows out, Index) {
-    return filter(rows, chain, out);
-  });
+  return posteriors(
+      problem, lengths, n_threads, Pass::filter,
+      [](const EvidenceRows& rows, const auto& chain, Rows out, Index) { return filter(rows, chain, out); });
 }
 
 std::pair<Report, Array> bind_smooth(const Array& evidence, const Array& transmat, const Array& startprob,
                                      const Lengths& lengths, int n_threads, const std::optional<Steps>& dt) {
   const Problem problem(evidence, transmat, startprob, lengths, dt);
-  return posteriors(problem, lengths, n_threads, [](const EvidenceRows& rows, const auto& chain, Rows out, Index) {
-    return smooth(rows, chain, out);
-  });
+  return posteriors(
+      problem, lengths, n_threads, Pass::smooth,
+      [](const EvidenceRows& rows, const auto& chain, Rows out, Index) { return smooth(rows, chain, out); });
 }
 
 std::pair<Report, Array> bind_fixed_lag(const Array& evidence, const Array& transmat, const Array& startprob,
@@ -85,9 +92,9 @@ std::pair<Report, Array> bind_fixed_lag(const Array& evidence, const Array& tran
                                         const std::optional<Steps>& dt) {
   require(lag >= 0, "lag must not be negative");
   const Problem problem(evidence, transmat, startprob, lengths, dt);
-  return posteriors(problem, lengths, n_threads, [lag](const EvidenceRows& rows, const auto& chain, Rows out, Index) {
-    return fixed_lag(rows, chain, lag, out);
-  });
+  return posteriors(
+      problem, lengths, n_threads, std::nullopt,
+      [lag](const EvidenceRows& rows, const auto& chain, Rows out, Index) { return fixed_lag(rows, chain, lag, out); });
 }
 
 std::tuple<Report, Array, Array> bind_expectation(const Array& evidence, const Array& transmat, const Array& startprob,
@@ -95,7 +102,7 @@ std::tuple<Report, Array, Array> bind_expectation(const Array& evidence, const A
   const Problem problem(evidence, transmat, startprob, lengths, std::nullopt);
   const Index n_states = problem.log_ratios.cols();
   std::vector<Matrix> counts(lengths.size());
-  auto [status, gamma] = posteriors(problem, lengths, n_threads,
+  auto [status, gamma] = posteriors(problem, lengths, n_threads, std::nullopt,
                                     [&](const EvidenceRows& rows, const auto& chain, Rows out, Index sequence) {
                                       Matrix& own = counts[static_cast<std::size_t>(sequence)];
                                       own.setZero(n_states, n_states);
@@ -118,10 +125,12 @@ std::pair<Report, py::array_t<std::int64_t>> bind_viterbi(const Array& evidence,
     const py::gil_scoped_release release;
     LogChain log_chain(problem.transmat, problem.startprob);
     if (problem.longest_gap > 1) log_chain.chain.reach(problem.longest_gap);
-    status = for_each_sequence(problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads,
-                               [&](const auto&, Index begin, Index length, Index) {
-                                 return viterbi(problem.sequence(begin, length), log_chain, path + begin);
-                               });
+    status = for_each_sequence(
+        problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads,
+        [](const auto&) { return std::vector<char>(); },
+        [&](const auto&, Index begin, Index length, Index) {
+          return viterbi(problem.sequence(begin, length), log_chain, path + begin);
+        });
   }
   return {report(status), std::move(output)};
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace drhmm {
 
@@ -35,6 +36,7 @@ struct Bits<float> {
 };
 
 #if defined(__GNUC__)
+#define DRHMM_INLINE inline __attribute__((always_inline))
 template <class Real>
 struct Register;
 template <>
@@ -50,6 +52,7 @@ struct Register<float> {
 template <class Real>
 constexpr int kLanes = kRegisterBytes / static_cast<int>(sizeof(Real));
 #else
+#define DRHMM_INLINE inline
 // One number at a time where the compiler has no vector types.
 template <class Real>
 struct Register {
@@ -121,5 +124,47 @@ inline Lanes<Real> exp2_of_negative(Lanes<Real> x) {
   }
   return x < Bits<Real>::kSmallestExponent ? zero : times_power_of_two<Real>(p, rounded);
 }
+
+// Square blocks of numbers: rows[i][l] and rows[l][i] change places, in log2(kLanes) rounds of exchanges between rows
+// that are kHalf apart.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define DRHMM_HAS_SHUFFLE
+#endif
+#endif
+
+#if defined(DRHMM_HAS_SHUFFLE)
+namespace detail {
+
+template <int kHalf, int... l>
+DRHMM_INLINE void exchange(Lanes<double>& one, Lanes<double>& other, std::integer_sequence<int, l...>) {
+  constexpr int kWidth = kLanes<double>;
+  const Lanes<double> upper = __builtin_shufflevector(one, other, ((l & kHalf) != 0 ? kWidth + l - kHalf : l)...);
+  other = __builtin_shufflevector(one, other, ((l & kHalf) != 0 ? kWidth + l : l + kHalf)...);
+  one = upper;
+}
+
+template <int kHalf>
+DRHMM_INLINE void transpose_rounds(Lanes<double>* rows) {
+  if constexpr (kHalf > 0) {
+    constexpr int kWidth = kLanes<double>;
+    for (int i = 0; i < kWidth; ++i) {
+      if ((i & kHalf) == 0) exchange<kHalf>(rows[i], rows[i + kHalf], std::make_integer_sequence<int, kWidth>());
+    }
+    transpose_rounds<kHalf / 2>(rows);
+  }
+}
+
+}  // namespace detail
+
+DRHMM_INLINE void transpose(Lanes<double>* rows) { detail::transpose_rounds<kLanes<double> / 2>(rows); }
+#else
+inline void transpose(Lanes<double>* rows) {
+  double* const entries = reinterpret_cast<double*>(rows);
+  for (int i = 0; i < kLanes<double>; ++i) {
+    for (int l = 0; l < i; ++l) std::swap(entries[i * kLanes<double> + l], entries[l * kLanes<double> + i]);
+  }
+}
+#endif
 
 }  // namespace drhmm

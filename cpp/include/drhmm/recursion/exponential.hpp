@@ -8,31 +8,33 @@
 
 namespace drhmm {
 
-// values <- e^values for n values <= 0; exactly 0 below -708. Relative error below 3e-16.
-inline void exponentials(double* values, Index n) {
-  using Value = Lanes<double>;
-  constexpr Index kStep = kLanes<double>;
+// e^x for x <= 0; exactly 0 below -708. Relative error below 3e-16.
+DRHMM_INLINE Lanes<double> exponential(Lanes<double> x) {
   // x = k log 2 + r; the first part of log 2 has so few digits that its product with k is exact.
   constexpr double kLog2High = 6.93147180369123816490e-01;
   constexpr double kLog2Low = 1.90821492927058770002e-10;
-  const auto exponential = [](Value x) {
-    const Value rounded = x * 1.4426950408889634 + Bits<double>::kRound;
-    const Value k = rounded - Bits<double>::kRound;
-    const Value r = (x - k * kLog2High) - k * kLog2Low;
-    Value p = 2.4994314816236953e-08 * r + 2.763229322970563e-07;
-    p = p * r + 2.7557622499311845e-06;
-    p = p * r + 2.480148652158092e-05;
-    p = p * r + 0.00019841269432715298;
-    p = p * r + 0.0013888888951223825;
-    p = p * r + 0.008333333333559253;
-    p = p * r + 0.04166666666649277;
-    p = p * r + 0.1666666666666617;
-    p = p * r + 0.5000000000000018;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    const Value zero{};
-    return x < -708.0 ? zero : times_power_of_two<double>(p, rounded);
-  };
+  using Value = Lanes<double>;
+  const Value rounded = x * 1.4426950408889634 + Bits<double>::kRound;
+  const Value k = rounded - Bits<double>::kRound;
+  const Value r = (x - k * kLog2High) - k * kLog2Low;
+  Value p = 2.4994314816236953e-08 * r + 2.763229322970563e-07;
+  p = p * r + 2.7557622499311845e-06;
+  p = p * r + 2.480148652158092e-05;
+  p = p * r + 0.00019841269432715298;
+  p = p * r + 0.0013888888951223825;
+  p = p * r + 0.008333333333559253;
+  p = p * r + 0.04166666666649277;
+  p = p * r + 0.1666666666666617;
+  p = p * r + 0.5000000000000018;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  const Value zero{};
+  return x < -708.0 ? zero : times_power_of_two<double>(p, rounded);
+}
+
+// values <- e^values for n values <= 0.
+inline void exponentials(double* values, Index n) {
+  constexpr Index kStep = kLanes<double>;
   Index i = 0;
   for (; i + kStep <= n; i += kStep) store<double>(exponential(load(values + i)), values + i);
   if (i < n) {

@@ -9,10 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "drhmm/lanes.hpp"
-#include "drhmm/recursion/exponential.hpp"
+#include "drhmm/recursion/row_weights.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
@@ -153,7 +152,7 @@ class MixingRecursion {
   // log_ratios, posteriors (T, S)
   MixingRecursion(const double* log_ratios, Index n_frames, Index n_states, const MixingChain<P>& chain,
                   double* posteriors)
-      : log_ratios_(log_ratios), n_frames_(n_frames), n_states_(n_states), chain_(chain), posteriors_(posteriors) {}
+      : log_ratios_(log_ratios), n_frames_(n_frames), rows_(n_states), chain_(chain), posteriors_(posteriors) {}
 
   // Both return false, with nothing of use written, if a row is neither ordinary evidence nor missing.
   bool filter() {
@@ -218,53 +217,10 @@ class MixingRecursion {
     return message.predicted_then_weighted(chain_.forward, weights);
   }
 
-  Index n_states() const { return exact ? P : n_states_; }
+  Index n_states() const { return rows_.n_states(); }
 
-  // weights (count, P) <- w_i(y_t) relative to the likeliest state of each frame; missing frames have 1 everywhere.
   bool weights_of(Index first, Index count, double* weights) const {
-    for (Index k = 0; k < count; ++k) {
-      const double* row = log_ratios_ + (first + k) * n_states();
-      double* target = weights + k * P;
-      const auto [pivot, sum] = largest_and_sum(row);
-      // Ordinary: the largest entry is finite and none is NaN (-inf excludes a state).
-      if (!(pivot - pivot == 0) || sum != sum) {
-        for (Index i = 0; i < n_states(); ++i) {
-          if (!std::isnan(row[i])) return false;
-        }
-        std::fill(target, target + n_states(), 0.0);
-        continue;
-      }
-      for (Index i = 0; i < n_states(); ++i) target[i] = row[i] - pivot;
-    }
-    exponentials(weights, count * P);
-    return true;
-  }
-
-  std::pair<double, double> largest_and_sum(const double* row) const {
-    double largest = row[0], sum = row[0];
-    Index i = 1;
-    if constexpr (exact && P >= 8 && P % kLanes<double> == 0) {
-      Lanes<double> most = load(row), total = most;
-      for (int r = kLanes<double>; r < P; r += kLanes<double>) {
-        const Lanes<double> entries = load(row + r);
-        most = entries > most ? entries : most;
-        total += entries;
-      }
-      alignas(64) double mosts[kLanes<double>], totals[kLanes<double>];
-      store<double>(most, mosts);
-      store<double>(total, totals);
-      largest = mosts[0], sum = totals[0];
-      for (; i < kLanes<double>; ++i) {
-        largest = mosts[i] > largest ? mosts[i] : largest;
-        sum += totals[i];
-      }
-      return {largest, sum};
-    }
-    for (; i < n_states(); ++i) {
-      largest = row[i] > largest ? row[i] : largest;
-      sum += row[i];
-    }
-    return {largest, sum};
+    return rows_.weigh(log_ratios_ + first * n_states(), count, weights);
   }
 
   static Vectors rescaled(const Vectors& message) { return message * std::ldexp(1.0, -std::ilogb(message.sum())); }
@@ -276,7 +232,7 @@ class MixingRecursion {
     } else {
       alignas(64) double entries[P];
       message.to(entries);
-      std::copy(entries, entries + n_states_, row);
+      std::copy(entries, entries + n_states(), row);
     }
   }
 
@@ -286,7 +242,7 @@ class MixingRecursion {
       return Vectors::from(row);
     } else {
       alignas(64) double entries[P] = {};
-      std::copy(row, row + n_states_, entries);
+      std::copy(row, row + n_states(), entries);
       return Vectors::from(entries);
     }
   }
@@ -295,7 +251,7 @@ class MixingRecursion {
 
   const double* log_ratios_;
   Index n_frames_;
-  Index n_states_;
+  PaddedRows<P, exact> rows_;
   const MixingChain<P>& chain_;
   double* posteriors_;
 };

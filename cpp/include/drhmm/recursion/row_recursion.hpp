@@ -1,0 +1,179 @@
+// Filtering and smoothing of mixing chains with many states, a few stretches of frames at a time: every number of the
+// transition matrix that is fetched serves all of them, and none waits for its own last result.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "drhmm/recursion/mixing.hpp"
+#include "drhmm/recursion/stretch.hpp"
+
+namespace drhmm {
+
+// The posteriors of a group of kWidth stretches, and what they saw at their edges; P and exact as in PaddedRows.
+template <int P, bool exact>
+class RowRecursion {
+ public:
+  static constexpr Index kWidth = 4;
+
+  // log_ratios, posteriors (N, S)
+  RowRecursion(const MixingChain<P>& chain, Index n_states, const StretchGroup& group, Edges* edges,
+               const double* log_ratios, double* posteriors)
+      : rows_(n_states),
+        chain_(chain),
+        group_(group),
+        edges_(edges),
+        log_ratios_(log_ratios),
+        posteriors_(posteriors) {}
+
+  // Both return false, with nothing of use written, if a row is neither ordinary evidence nor missing.
+  bool filter() { return forward<true>(); }
+
+  // The forward messages wait where the posteriors will be, so that nothing has to be warmed up but the stretches.
+  bool smooth(Index) { return forward<false>() && backward(); }
+
+ private:
+  static constexpr Index kBlock = P >= 64 ? 4 : 8;  // frames that are weighed at a time
+  static constexpr Index kRegisters = P / kLanes<double>;
+
+  struct Messages {
+    alignas(64) double value[kWidth][P];
+
+    void fill(double number) { std::fill(value[0], value[0] + kWidth * P, number); }
+  };
+  struct Weights {
+    alignas(64) double value[kWidth][kBlock][P];
+  };
+
+  // weights <- those of the frames at steps first..first+kBlock-1; 1 where a stretch is over, 0 where rows are padded.
+  bool weigh(Index first, Weights& weights) const {
+    for (Index lane = 0; lane < kWidth; ++lane) {
+      const Stretch& own = group_[lane];
+      const Index count = std::clamp<Index>(own.n_steps() - first, 0, kBlock);
+      double* const target = weights.value[lane][0];
+      if (!rows_.weigh(log_ratios_ + (own.from + first) * n_states(), count, target)) return false;
+      for (Index k = 0; k < kBlock; ++k) {
+        if (k >= count) std::fill(target + k * P, target + k * P + n_states(), 1.0);
+        std::fill(target + k * P + n_states(), target + (k + 1) * P, 0.0);
+      }
+    }
+    return true;
+  }
+
+  // out_kj = sum_i in_ki matrix_ij
+  static void multiply(const Messages& in, const double (&matrix)[P][P], Messages& out) {
+    constexpr int kTogether = 2;  // registers of a row
+    for (int first = 0; first < P; first += kTogether * kLanes<double>) {
+      Lanes<double> sums[kWidth][kTogether] = {};
+      for (int i = 0; i < P; ++i) {
+        Lanes<double> row[kTogether];
+        for (int r = 0; r < kTogether; ++r) row[r] = load(matrix[i] + first + r * kLanes<double>);
+        for (Index k = 0; k < kWidth; ++k) {
+          for (int r = 0; r < kTogether; ++r) sums[k][r] += in.value[k][i] * row[r];
+        }
+      }
+      for (Index k = 0; k < kWidth; ++k) {
+        for (int r = 0; r < kTogether; ++r) store<double>(sums[k][r], out.value[k] + first + r * kLanes<double>);
+      }
+    }
+  }
+
+  static double sum(const double* row) {
+    Lanes<double> total = load(row);
+    for (int r = 1; r < kRegisters; ++r) total += load(row + r * kLanes<double>);
+    double result = total[0];
+    for (int lane = 1; lane < kLanes<double>; ++lane) result += total[lane];
+    return result;
+  }
+
+  // out <- row .* weights * factor
+  static void multiply(const double* row, const double* weights, double factor, double* out) {
+    for (int r = 0; r < P; r += kLanes<double>) store<double>(load(row + r) * (load(weights + r) * factor), out + r);
+  }
+
+  // 2^-n for a number in [2^n, 2^(n+1)).
+  static double inverse_power_of_two(double number) {
+    std::int64_t bits;
+    std::memcpy(&bits, &number, sizeof bits);
+    bits = (std::int64_t{2046} << 52) - (bits & (std::int64_t{0x7FF} << 52));
+    std::memcpy(&number, &bits, sizeof number);
+    return number;
+  }
+
+  // Row t of the posteriors <- values * factor
+  void write(const double* values, double factor, Index t) {
+    double* const row = posteriors_ + t * n_states();
+    for (Index i = 0; i < n_states(); ++i) row[i] = values[i] * factor;
+  }
+
+  bool belongs(Index t, Index lane) const { return t >= group_[lane].begin && t < group_[lane].end; }
+
+  // f(t) = w(t) .* A^T f(t-1), written for the frames of the stretches, as probabilities if they are filtered.
+  template <bool is_filtered>
+  bool forward() {
+    Messages last, next;
+    Weights weights;
+    last.fill(1.0);
+    for (Index step = 0; step < group_.n_steps(); ++step) {
+      if (step % kBlock == 0 && !weigh(step, weights)) return false;
+      if (group_.cut(step) != 0) show(step, last, &Edges::before_begin, &Edges::before_end);
+      multiply(last, chain_.forward, next);
+      for (Index lane = 0; lane < kWidth; ++lane) {
+        double* const own = next.value[lane];
+        if ((group_.starting(step) >> lane & 1) != 0) std::copy_n(chain_.start, P, own);
+        multiply(own, weights.value[lane][step % kBlock], inverse_power_of_two(sum(own)), last.value[lane]);
+        const Index t = group_[lane].from + step;
+        if (belongs(t, lane)) write(last.value[lane], is_filtered ? 1 / sum(last.value[lane]) : 1.0, t);
+      }
+    }
+    return true;
+  }
+
+  // b(t-1) = A (w(t) .* b(t)); posteriors f(t) .* b(t), normalised.
+  bool backward() {
+    Messages back, weighted;
+    alignas(64) double posterior[P] = {};
+    Weights weights;
+    back.fill(1.0);
+    const Index n_steps = group_.n_steps();
+    for (Index step = n_steps - 1; step >= 0; --step) {
+      if ((step == n_steps - 1 || step % kBlock == kBlock - 1) && !weigh(step / kBlock * kBlock, weights)) return false;
+      for (Index lane = 0; lane < kWidth; ++lane) {
+        const double* const own = back.value[lane];
+        const Index t = group_[lane].from + step;
+        if (belongs(t, lane)) {
+          std::copy_n(posteriors_ + t * n_states(), n_states(), posterior);
+          multiply(posterior, own, 1.0, posterior);
+          write(posterior, 1 / sum(posterior), t);
+        }
+        multiply(own, weights.value[lane][step % kBlock], inverse_power_of_two(sum(own)), weighted.value[lane]);
+      }
+      multiply(weighted, chain_.backward, back);
+      for (Index lane = 0; lane < kWidth; ++lane) {
+        if ((group_.starting(step) >> lane & 1) != 0) std::fill_n(back.value[lane], P, 1.0);
+      }
+      if (group_.cut(step) != 0) show(step, back, &Edges::back_to_begin, &Edges::back_to_end);
+    }
+    return true;
+  }
+
+  void show(Index step, const Messages& messages, std::vector<double> Edges::* at_begin,
+            std::vector<double> Edges::* at_end) {
+    group_.show(step, edges_, at_begin, at_end, [&](Index lane) {
+      return std::vector<double>(messages.value[lane], messages.value[lane] + n_states());
+    });
+  }
+
+  Index n_states() const { return rows_.n_states(); }
+
+  PaddedRows<P, exact> rows_;
+  const MixingChain<P>& chain_;
+  const StretchGroup& group_;
+  Edges* edges_;
+  const double* log_ratios_;
+  double* posteriors_;
+};
+
+}  // namespace drhmm

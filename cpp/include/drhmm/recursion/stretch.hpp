@@ -1,0 +1,175 @@
+// Stretches of frames that are worked on at the same time, and whether what they assumed at their edges was true.
+//
+// A stretch that begins inside a sequence does not know the message that reaches it. It starts some frames earlier with
+// any message: a mixing chain forgets (Birkhoff: products of positive matrices contract the projective distance between
+// messages, whatever the evidence is). Whether that was enough is not assumed but seen, where the message of the
+// neighbour arrives at the same frame.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "drhmm/types.hpp"
+
+namespace drhmm {
+
+// Frames begin..end-1; forward messages start at `from`, backward ones at `to`.
+struct Stretch {
+  Index from = 0, begin = 0, end = 0, to = 0;
+
+  Index n_steps() const { return to - from; }
+};
+
+// What a stretch knows of the frames before its begin and before its end, up to a constant; empty where it never came
+// there. And the frames at which it found that it had assumed something else before.
+struct Edges {
+  std::vector<double> before_begin, before_end;    // forward messages
+  std::vector<double> back_to_begin, back_to_end;  // backward messages
+  std::vector<Index> disagreements;
+};
+
+// Where sequences that stand one after the other start.
+class SequenceStarts {
+ public:
+  explicit SequenceStarts(const std::vector<Index>& lengths) {
+    starts_.reserve(lengths.size() + 1);
+    starts_.push_back(0);
+    for (const Index length : lengths) starts_.push_back(starts_.back() + length);
+  }
+
+  Index n_frames() const { return starts_.back(); }
+  Index n_sequences() const { return static_cast<Index>(starts_.size()) - 1; }
+  Index start(Index sequence) const { return starts_[static_cast<std::size_t>(sequence)]; }
+
+  // The sequence that frame t belongs to.
+  Index sequence_of(Index t) const {
+    return std::upper_bound(starts_.begin(), starts_.end() - 1, t) - starts_.begin() - 1;
+  }
+
+  // Calls use(t) for the first frames t of all sequences that start in from..to-1.
+  template <class Use>
+  void for_each(Index from, Index to, const Use& use) const {
+    for (auto t = std::lower_bound(starts_.begin(), starts_.end() - 1, from); t != starts_.end() - 1 && *t < to; ++t) {
+      use(*t);
+    }
+  }
+
+  // The start, or the end of everything, that is nearest to frame t.
+  Index nearest(Index t) const {
+    const auto after = std::lower_bound(starts_.begin(), starts_.end() - 1, t);
+    if (after == starts_.begin()) return *after;
+    return *after - t < t - *(after - 1) ? *after : *(after - 1);
+  }
+
+ private:
+  std::vector<Index> starts_;  // and the end of the last one
+};
+
+// Stretches that advance step by step together, and at which steps something happens to some of them.
+class StretchGroup {
+ public:
+  StretchGroup(const SequenceStarts& starts, const Stretch* stretches, Index width)
+      : stretches_(stretches), width_(width) {
+    for (Index lane = 0; lane < width; ++lane) n_steps_ = std::max(n_steps_, stretches[lane].n_steps());
+    starting_.assign(static_cast<std::size_t>(n_steps_), 0);
+    cut_.assign(static_cast<std::size_t>(n_steps_), 0);
+    for (Index lane = 0; lane < width; ++lane) {
+      const Stretch& own = stretches[lane];
+      const auto bit = static_cast<std::uint8_t>(1U << lane);
+      starts.for_each(own.from, own.to, [&](Index t) { starting_[static_cast<std::size_t>(t - own.from)] |= bit; });
+      for (const Index t : {own.begin, own.end}) {
+        if (t < own.to) cut_[static_cast<std::size_t>(t - own.from)] |= bit;
+      }
+    }
+  }
+
+  Index n_steps() const { return n_steps_; }
+  const Stretch& operator[](Index lane) const { return stretches_[lane]; }
+  // The lanes, as bits, in which a sequence starts at a step, or in which their stretch begins or ends there.
+  std::uint8_t starting(Index step) const { return starting_[static_cast<std::size_t>(step)]; }
+  std::uint8_t cut(Index step) const { return cut_[static_cast<std::size_t>(step)]; }
+
+  // Tells the edges of lanes that are at a cut what message_of(lane) knows of the frame before it.
+  template <class MessageOf>
+  void show(Index step, Edges* edges, std::vector<double> Edges::* at_begin, std::vector<double> Edges::* at_end,
+            const MessageOf& message_of) const {
+    for (Index lane = 0; lane < width_; ++lane) {
+      const Index t = stretches_[lane].from + step;
+      if (t == stretches_[lane].begin) edges[lane].*at_begin = message_of(lane);
+      if (t == stretches_[lane].end) edges[lane].*at_end = message_of(lane);
+    }
+  }
+
+ private:
+  const Stretch* stretches_;
+  Index width_;
+  Index n_steps_ = 0;
+  std::vector<std::uint8_t> starting_, cut_;
+};
+
+// Frames after which a chain without evidence has forgotten where it was, to the last digit: with
+// d = 1 - sum_j min_i A_ij (Dobrushin), differences shrink by d in every step. Never more than kLongestWarmUp: with
+// evidence chains forget faster than that, or else it will be seen.
+inline Index warm_up(const Matrix& transmat) {
+  constexpr Index kLongestWarmUp = 512;
+  const double contraction = std::clamp(1 - transmat.colwise().minCoeff().sum(), 0x1p-52, 1 - 0x1p-52);
+  const double frames = std::ceil(-36.0 / std::log(contraction));
+  return frames < static_cast<double>(kLongestWarmUp) ? static_cast<Index>(frames) : kLongestWarmUp;
+}
+
+// All frames in groups of `width` stretches, cut at the starts of sequences where there are any nearby. How they are
+// cut depends on nothing but the frames, so that threads never change a result.
+inline std::vector<Stretch> cut(const SequenceStarts& starts, Index width, Index warm_up, Index longest) {
+  const Index n_frames = starts.n_frames();
+  const Index n_groups = (n_frames + width * longest - 1) / (width * longest);
+  const Index n_stretches = n_groups * width;
+  std::vector<Index> cuts(static_cast<std::size_t>(n_stretches) + 1, 0);
+  for (Index k = 1; k < n_stretches; ++k) {
+    const Index middle = n_frames / n_stretches * k + n_frames % n_stretches * k / n_stretches;
+    const Index start = starts.nearest(middle);
+    const Index moved = std::abs(start - middle) <= n_frames / n_stretches / 4 ? start : middle;
+    cuts[static_cast<std::size_t>(k)] = std::max(moved, cuts[static_cast<std::size_t>(k - 1)]);
+  }
+  cuts.back() = n_frames;
+  std::vector<Stretch> stretches(static_cast<std::size_t>(n_stretches));
+  for (std::size_t k = 0; k < stretches.size(); ++k) {
+    Stretch& own = stretches[k];
+    own.begin = own.from = cuts[k];
+    own.end = own.to = cuts[k + 1];
+    if (own.begin == own.end) continue;
+    own.from = std::max(own.begin - warm_up, starts.start(starts.sequence_of(own.begin)));
+    const Index last = starts.sequence_of(own.end - 1);
+    own.to = std::min(own.end + warm_up, starts.start(last + 1));
+  }
+  return stretches;
+}
+
+// Frame steps that all groups take together, a step of all lanes counted once.
+inline Index n_steps(const std::vector<Stretch>& stretches, Index width) {
+  Index steps = 0;
+  for (std::size_t first = 0; first < stretches.size(); first += static_cast<std::size_t>(width)) {
+    Index longest = 0;
+    for (Index k = 0; k < width; ++k) {
+      longest = std::max(longest, stretches[first + static_cast<std::size_t>(k)].n_steps());
+    }
+    steps += longest;
+  }
+  return steps;
+}
+
+// Whether two messages are the same up to a constant, to 2^-43 in every ratio.
+inline bool agree(const std::vector<double>& one, const std::vector<double>& other) {
+  if (one.size() != other.size() || one.empty()) return false;
+  double least = HUGE_VAL, most = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    if (one[i] == 0 && other[i] == 0) continue;
+    const double ratio = one[i] / other[i];
+    least = std::min(least, ratio);
+    most = std::max(most, ratio);
+  }
+  return most - least <= 0x1p-43 * least;
+}
+
+}  // namespace drhmm
