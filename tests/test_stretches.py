@@ -1,0 +1,109 @@
+"""Frames in stretches that run side by side: nothing of that may be seen in the answers, on any variant."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from drhmm import ImpossibleDataError, recursion
+from drhmm.reference import recursion as reference
+from problems import evidence_problem
+from test_variants import POSSIBLE
+
+PASSES = ("filter", "smooth")
+
+
+@pytest.fixture(params=POSSIBLE)
+def variant(request):
+    return importlib.import_module(f"drhmm._core_{request.param}")
+
+
+def sticky(n_states, rare):
+    transmat = np.full((n_states, n_states), rare / (n_states - 1))
+    np.fill_diagonal(transmat, 1 - rare)
+    return transmat, np.full(n_states, 1 / n_states)
+
+
+def run(variant, name, problem, lengths):
+    report, posteriors = getattr(variant, name)(*problem, lengths)
+    assert report[0] == 0
+    return posteriors
+
+
+@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("n_states", [2, 3, 4, 5, 6, 7, 8, 9, 16, 21, 64])
+def test_one_long_sequence(variant, name, n_states):
+    problem = evidence_problem(n_states, 2500, n_states)
+    expected = getattr(reference, name)(*problem)
+    assert_allclose(run(variant, name, problem, [2500]), expected, rtol=1e-11, atol=0)
+
+
+@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("n_states", [2, 3, 16])
+def test_many_sequences_of_any_length(variant, name, n_states):
+    lengths = np.random.default_rng(0).integers(1, 120, 60).tolist()
+    log_ratios, *chain = evidence_problem(1, sum(lengths), n_states)
+    ends = np.cumsum(lengths)
+    expected = [getattr(reference, name)(part, *chain) for part in np.split(log_ratios, ends[:-1])]
+    posteriors = run(variant, name, (log_ratios, *chain), lengths)
+    assert_allclose(posteriors, np.concatenate(expected), rtol=1e-11, atol=0)
+
+
+@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("n_states", [2, 3, 16])
+@pytest.mark.parametrize("spread", [0.0, 1e-3, 0.1])
+def test_chains_that_do_not_forget_within_a_warm_up(variant, name, n_states, spread):
+    transmat, startprob = sticky(n_states, 1e-4)
+    startprob = startprob * 0.5
+    startprob[-1] += 0.5
+    log_ratios = spread * np.random.default_rng(0).normal(size=(9000, n_states))
+    expected = getattr(reference, name)(log_ratios, transmat, startprob)
+    assert_allclose(run(variant, name, (log_ratios, transmat, startprob), [9000]), expected, rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_one_sequence_that_forgets_slowly_among_others(variant, name):
+    chain = sticky(3, 1e-4)
+    log_ratios = 4 * np.random.default_rng(0).normal(size=(12000, 3))
+    log_ratios[4000:8000] = np.nan
+    posteriors = run(variant, name, (log_ratios, *chain), [4000] * 3)
+    expected = [getattr(reference, name)(part, *chain) for part in np.split(log_ratios, 3)]
+    assert_allclose(posteriors, np.concatenate(expected), rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("n_states", [3, 16])
+def test_posteriors_close_to_zero_keep_their_digits(variant, n_states):
+    transmat, startprob = sticky(n_states, 0.1)
+    log_ratios = np.random.default_rng(0).normal(size=(3000, n_states))
+    log_ratios[::3, 1] -= 650
+    posteriors = run(variant, "smooth", (log_ratios, transmat, startprob), [3000])
+    expected = reference.smooth(log_ratios, transmat, startprob)
+    assert expected[::3, 1].max() < 1e-270
+    assert_allclose(posteriors, expected, rtol=1e-11, atol=0)
+
+
+@pytest.mark.parametrize("n_states", [3, 16])
+def test_a_row_out_of_the_ordinary_far_inside(variant, n_states):
+    log_ratios, *chain = evidence_problem(2, 3000, n_states)
+    log_ratios[1700] = 0
+    log_ratios[1700, 1] = np.inf
+    posteriors = run(variant, "smooth", (log_ratios, *chain), [3000])
+    assert_array_equal(posteriors[1700], np.eye(n_states)[1])
+
+
+def test_impossible_data_are_reported_where_they_are():
+    log_ratios, *chain = evidence_problem(3, 6000, 3)
+    log_ratios[4321] = -np.inf
+    with pytest.raises(ImpossibleDataError) as caught:
+        recursion.smooth(log_ratios, *chain, lengths=[2000] * 3)
+    assert (caught.value.sequence, caught.value.frame, caught.value.row) == (2, 321, 4321)
+
+
+@pytest.mark.parametrize("n_states", [3, 16])
+def test_threads_change_not_one_bit(n_states):
+    log_ratios, *chain = evidence_problem(4, 150_000, n_states)
+    alone = recursion.smooth(log_ratios, *chain, n_threads=1)
+    assert_array_equal(recursion.smooth(log_ratios, *chain, n_threads=3), alone)
