@@ -71,8 +71,10 @@ class TestTwoClass:
     def test_leave_one_out_scores_equal_an_explicit_loop(self, alpha, n_numerator, n_denominator):
         random = np.random.default_rng(0)
         numerator, denominator = random.random((n_numerator, 8)), random.random((n_denominator, 8))
-        scores = leave_one_out_scores(numerator, denominator, alpha, 0.05)
-        assert_allclose(scores, reference.leave_one_out_scores(numerator, denominator, alpha, 0.05), atol=1e-9)
+        rhos = np.array([1e-3, 0.05, 10.0])
+        scores = leave_one_out_scores(numerator, denominator, alpha, rhos)
+        expected = [reference.leave_one_out_scores(numerator, denominator, alpha, rho) for rho in rhos]
+        assert_allclose(scores, np.transpose(expected), atol=1e-9)
 
     def test_theta_is_the_closed_form_of_means(self):
         frames, targets = gaussian_pair(200)

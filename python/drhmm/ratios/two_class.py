@@ -94,8 +94,7 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
         loss = np.empty((len(sigmas), len(rhos)))
         for s, sigma in enumerate(sigmas):
             nu, de = (_core.squared_exponential(frames, centers, sigma) for frames in (numerator, denominator))
-            for r, rho in enumerate(rhos):
-                loss[s, r] = 2 * leave_one_out_scores(nu, de, self.alpha, rho).sum()
+            loss[s] = 2 * leave_one_out_scores(nu, de, self.alpha, rhos).sum(axis=0)
         penalty = pull(sigmas, rhos, median if self.sigma == "cv" else None, self.rho == "cv")
         best = np.unravel_index(np.argmin(loss + penalty), loss.shape)
         return float(sigmas[best[0]]), float(rhos[best[1]])
@@ -141,24 +140,22 @@ def _solve(frames: Array, weights: Array, centers: Array, alpha: float, sigma: f
     return _core.RegularizedGram(gram, rho).solve(moment)[:, 0]
 
 
-def leave_one_out_scores(numerator: Array, denominator: Array, alpha: float, rho: float) -> Array:
-    """Leave-one-out scores of the ratio of two samples of features, from one Cholesky factor.
+def leave_one_out_scores(numerator: Array, denominator: Array, alpha: float, rhos: Array) -> Array:
+    """Leave-one-out scores of the ratio of two samples of features, (n, rhos), from one eigendecomposition.
 
     With nu = phi(numerator_i) and de = phi(denominator_i) left out, the matrix to invert is P - a nu nu^T - b de de^T
-    with P, a and b the same for every i; two applications of P^-1 and a 2 x 2 system give theta_i at nu and de.
+    with P, a and b the same for every i; two applications of P^-1 and a 2 x 2 system give theta_i at nu and de. In the
+    basis of the eigenvectors of P every rho is one more column.
     """
     n_nu, n_de = len(numerator), len(denominator)
     n = min(n_nu, n_de)
-    base = alpha * numerator.T @ numerator / (n_nu - 1) + (1 - alpha) * denominator.T @ denominator / (n_de - 1)
-    factor = _core.RegularizedGram(np.ascontiguousarray(base), rho)
+    base = alpha * (numerator.T @ numerator) / (n_nu - 1) + (1 - alpha) * (denominator.T @ denominator) / (n_de - 1)
+    values, vectors = np.linalg.eigh(base)
+    inverse = 1 / (np.maximum(values, 0.0)[:, None] + np.asarray(rhos))
     a, b = alpha / (n_nu - 1), (1 - alpha) / (n_de - 1)
-    nu, de = numerator[:n], denominator[:n]
-    inverse_nu = factor.solve(np.ascontiguousarray(nu.T)).T
-    inverse_de = factor.solve(np.ascontiguousarray(de.T)).T
-    total = factor.solve(numerator.sum(axis=0)[:, None])[:, 0]
-    k_nn = (nu * inverse_nu).sum(axis=1)
-    k_nd = (nu * inverse_de).sum(axis=1)
-    k_dd = (de * inverse_de).sum(axis=1)
+    nu, de = numerator[:n] @ vectors, denominator[:n] @ vectors
+    total = (numerator.sum(axis=0) @ vectors)[:, None] * inverse
+    k_nn, k_nd, k_dd = (nu * nu) @ inverse, (nu * de) @ inverse, (de * de) @ inverse
     # P^-1 h_i at nu and de, with h_i = (sum of phi - nu) / (n_nu - 1)
     u_n = (nu @ total - k_nn) / (n_nu - 1)
     u_d = (de @ total - k_nd) / (n_nu - 1)
