@@ -25,23 +25,26 @@ def test_short_sequences_are_spread_over_all_folds():
 
 class TestCrossValidation:
     FOLDS = contiguous_folds([200])
+    SIGMAS = (0.8, 2.0)
 
     def native(self, n_threads):
         frames, states = blobs(0, n_frames=200)
         sizes = np.bincount(self.FOLDS).tolist()
         centers = np.ascontiguousarray(frames[::4])
+        rhos = [1e-4, 1e-2, 1.0]
         return _core.cross_validate(
-            frames, np.eye(3)[states], np.ones(200), sizes, centers, 0.8, [1e-4, 1e-2, 1.0], n_threads
+            frames, np.eye(3)[states], np.ones(200), sizes, centers, self.SIGMAS, rhos, n_threads
         )
 
     def test_native_equals_explicit_predictions(self):
         frames, states = blobs(0, n_frames=200)
-        expected_loss, expected_estimates = reference.cross_validate(
-            frames, np.eye(3)[states], self.FOLDS, frames[::4], 0.8, [1e-4, 1e-2, 1.0]
-        )
         loss, estimates = self.native(2)
-        assert_allclose(loss.sum(axis=1), expected_loss, rtol=1e-8)
-        assert_allclose(estimates, expected_estimates, rtol=1e-7, atol=1e-9)
+        for s, sigma in enumerate(self.SIGMAS):
+            expected_loss, expected_estimates = reference.cross_validate(
+                frames, np.eye(3)[states], self.FOLDS, frames[::4], sigma, [1e-4, 1e-2, 1.0]
+            )
+            assert_allclose(loss[s].sum(axis=1), expected_loss, rtol=1e-8)
+            assert_allclose(estimates[s], expected_estimates, rtol=1e-7, atol=1e-9)
 
     def test_threads_do_not_change_anything(self):
         for one, four in zip(self.native(1), self.native(4), strict=True):

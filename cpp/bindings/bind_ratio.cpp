@@ -32,8 +32,9 @@ void add(GramStatistics& self, const Array& frames, const Array& targets, const 
 }
 
 std::pair<Array, Array> bind_cross_validate(const Array& frames, const Array& targets, const Array& weights,
-                                            const Lengths& fold_sizes, const Array& centers, double sigma,
-                                            const std::vector<double>& relative_rhos, int n_threads) {
+                                            const Lengths& fold_sizes, const Array& centers,
+                                            const std::vector<double>& sigmas, const std::vector<double>& relative_rhos,
+                                            int n_threads) {
   const ConstRows frame_rows = rows(frames, "frames");
   const ConstRows target_rows = rows(targets, "targets");
   const ConstRows center_rows = rows(centers, "centers");
@@ -43,14 +44,15 @@ std::pair<Array, Array> bind_cross_validate(const Array& frames, const Array& ta
   require(fold_sizes.size() >= 2, "cross-validation needs at least two folds");
   require(center_rows.rows() > 0 && frame_rows.cols() == center_rows.cols(),
           "frames and centers must have the same number of columns");
-  Array loss({relative_rhos.size(), fold_sizes.size()});
-  Array estimates({static_cast<Index>(relative_rhos.size()), target_rows.rows(), target_rows.cols()});
+  Array loss({sigmas.size(), relative_rhos.size(), fold_sizes.size()});
+  Array estimates({static_cast<Index>(sigmas.size()), static_cast<Index>(relative_rhos.size()), target_rows.rows(),
+                   target_rows.cols()});
   double* const loss_out = loss.mutable_data();
   double* const estimates_out = estimates.mutable_data();
   {
     const py::gil_scoped_release release;
-    cross_validate(SquaredExponential(center_rows, sigma), frame_rows, target_rows, weight_vector, fold_sizes,
-                   relative_rhos, n_threads, loss_out, estimates_out);
+    CrossValidation(frame_rows, target_rows, weight_vector, fold_sizes, relative_rhos)
+        .run(center_rows, sigmas, n_threads, loss_out, estimates_out);
   }
   return {std::move(loss), std::move(estimates)};
 }
@@ -164,10 +166,10 @@ void bind_ratio(py::module_& module) {
   module.def("feature_moment", &moment, py::arg("frames").noconvert(), py::arg("targets").noconvert(),
              py::arg("centers").noconvert(), py::arg("sigma"), "Phi^T M, (B, S).");
   module.def("cross_validate", &bind_cross_validate, py::arg("frames").noconvert(), py::arg("targets").noconvert(),
-             py::arg("weights").noconvert(), py::arg("fold_sizes"), py::arg("centers").noconvert(), py::arg("sigma"),
+             py::arg("weights").noconvert(), py::arg("fold_sizes"), py::arg("centers").noconvert(), py::arg("sigmas"),
              py::arg("relative_rhos"), py::arg("n_threads") = 1,
-             "Held-out squared loss, (rhos, folds), and held-out estimates, (rhos, n, S), of folds that follow one "
-             "another in frames.");
+             "Held-out squared loss, (sigmas, rhos, folds), and held-out estimates, (sigmas, rhos, n, S), of folds "
+             "that follow one another in frames.");
   py::class_<LeastSquaresRatio, std::shared_ptr<LeastSquaresRatio>>(
       module, "LeastSquaresRatio", py::module_local(),
       "Log density ratios between states from least-squares posterior estimates.")

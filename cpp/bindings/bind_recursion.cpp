@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "arrays.hpp"
-#include "drhmm/recursion/exponential.hpp"
+#include "drhmm/exponential.hpp"
 #include "drhmm/recursion/filter.hpp"
 #include "drhmm/recursion/fixed_lag.hpp"
 #include "drhmm/recursion/sequences.hpp"

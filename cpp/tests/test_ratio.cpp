@@ -55,17 +55,33 @@ TEST_CASE("theta solves the regularised equations") {
   CHECK(left.isApprox(statistics.moment(), 1e-10));
 }
 
+TEST_CASE("one reduction solves the regularised system of every rho") {
+  const Training training;
+  GramStatistics statistics(20, 3);
+  training.add(statistics, 0, 1300);
+  const Matrix thetas = ReducedGram(statistics.lower_gram(), statistics.moment()).solve({0.1, 2.0, 300.0});
+  CHECK(thetas.middleCols(0, 3).isApprox(RegularizedGram(statistics.gram(), 0.1).solve(statistics.moment()), 1e-9));
+  CHECK(thetas.middleCols(3, 3).isApprox(RegularizedGram(statistics.gram(), 2.0).solve(statistics.moment()), 1e-9));
+  CHECK(thetas.middleCols(6, 3).isApprox(RegularizedGram(statistics.gram(), 300.0).solve(statistics.moment()), 1e-9));
+}
+
+TEST_CASE("one centre is a reduction, too") {
+  const Matrix theta = ReducedGram(Matrix::Constant(1, 1, 3.0), Matrix::Constant(1, 2, 8.0)).solve({1.0});
+  CHECK(theta.isApprox(Matrix::Constant(1, 2, 2.0), 1e-15));
+}
+
 TEST_CASE("a matrix that is not positive definite is refused") {
   CHECK_THROWS_AS(RegularizedGram(-Matrix::Identity(3, 3), 0.5), std::invalid_argument);
+  CHECK_THROWS_AS(ReducedGram(-Matrix::Identity(3, 3), Matrix::Ones(3, 1)).solve({0.5}), std::invalid_argument);
 }
 
 TEST_CASE("held-out loss and estimates equal those of explicit predictions") {
   const Training training;
   std::vector<double> loss(2), estimates(1300 * 3);
   const SquaredExponential features(training.rows(training.centers, 0, 20), 0.5);
-  cross_validate(features, training.rows(training.frames, 0, 1300), training.rows(training.targets, 0, 1300),
-                 Eigen::Map<const Vector>(training.weights.data(), 1300), {500, 800}, {1e-3}, 2, loss.data(),
-                 estimates.data());
+  CrossValidation(training.rows(training.frames, 0, 1300), training.rows(training.targets, 0, 1300),
+                  Eigen::Map<const Vector>(training.weights.data(), 1300), {500, 800}, {1e-3})
+      .run(training.rows(training.centers, 0, 20), {0.5}, 2, loss.data(), estimates.data());
   GramStatistics second(20, 3);
   training.add(second, 500, 800);
   const double rho = 1e-3 * training.weights.tail(800).sum();

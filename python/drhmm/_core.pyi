@@ -22,7 +22,7 @@ def cross_validate(
     weights: _Array,
     fold_sizes: Sequence[int],
     centers: _Array,
-    sigma: float,
+    sigmas: Sequence[float],
     relative_rhos: Sequence[float],
     n_threads: int = 1,
 ) -> tuple[_Array, _Array]: ...

@@ -27,6 +27,9 @@ RHO_GRID = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 PULL = 3.0
 
 
+#: Held-out estimates, in numbers, that are there at the same time; those of one sigma always are.
+MOST_ESTIMATES = 2**24
+
 #: From held-out estimates of p(x = i | y), (N, S), to a summed loss.
 Judge = Callable[[Array], float]
 
@@ -105,14 +108,18 @@ def select(
     loss, verdict = np.empty((len(sigmas), len(rhos))), np.empty((len(sigmas), len(rhos)))
     # Weights of another unit than "one per frame" must not change how strong the pull is.
     unit = weights.sum() / len(weights)
-    for s, width in enumerate(sigmas):
-        summed, estimates = _core.cross_validate(
-            frames[order], targets[order], weights[order], sizes, centers, float(width), rhos.tolist(), n_threads
-        )
-        loss[s] = summed.sum(axis=1)
-        for r in range(len(rhos)):
-            verdict[s, r] = loss[s, r] / unit if judge is None else judge(estimates[r, place])
-        progress(s + 1, len(sigmas), f"sigma {width:.3g}  loss {loss[s].min() / weights.sum():.4f}")
+    ordered = frames[order], targets[order], weights[order]
+    # As many widths at a time as there are threads, the folds of one alone would leave threads waiting for the last;
+    # but no more than their held-out estimates leave room for.
+    together = min(n_threads, max(1, MOST_ESTIMATES // (len(rhos) * targets.size)))
+    for first in range(0, len(sigmas), together):
+        widths = sigmas[first : first + together]
+        summed, estimates = _core.cross_validate(*ordered, sizes, centers, widths.tolist(), rhos.tolist(), n_threads)
+        for s, width in enumerate(widths, first):
+            loss[s] = summed[s - first].sum(axis=1)
+            for r in range(len(rhos)):
+                verdict[s, r] = loss[s, r] / unit if judge is None else judge(estimates[s - first, r, place])
+            progress(s + 1, len(sigmas), f"sigma {width:.3g}  loss {loss[s].min() / weights.sum():.4f}")
     penalty = pull(sigmas, rhos, median if sigma is None else None, rho is None)
     verdict += penalty
     best = np.unravel_index(np.argmin(verdict), verdict.shape)

@@ -1,6 +1,7 @@
 // Squared exponential features phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2)).
 #pragma once
 
+#include "drhmm/exponential.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
@@ -28,8 +29,8 @@ class SquaredExponential {
     features.colwise() -= norms;
     // Rounding can leave a distance below zero. A frame beyond double's range is at distance infinity: exactly zero, as
     // "every class estimates 0" must not depend on the last digits of an underflow.
-    constexpr double kSmallest = -708;
-    features = (features.array() >= kSmallest).select(features.array().max(kSmallest).min(0.0).exp(), 0.0);
+    features = features.cwiseMin(0.0);
+    exponentials(features.data(), features.size());
   }
 
  private:

@@ -1,12 +1,19 @@
-// Theta = (G + rho I)^-1 H: one Cholesky factor for every class, and for every iteration of EM.
+// Theta = (G + rho I)^-1 H: one Cholesky factor for every class, and for every iteration of EM; one reduction to three
+// diagonals for every rho.
 #pragma once
 
 #include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
 #include <stdexcept>
+#include <vector>
 
 #include "drhmm/types.hpp"
 
 namespace drhmm {
+
+[[noreturn]] inline void refuse_gram() {
+  throw std::invalid_argument("the Gram matrix plus rho is not positive definite: choose a larger rho");
+}
 
 class RegularizedGram {
  public:
@@ -15,9 +22,7 @@ class RegularizedGram {
     Matrix regularized = gram;
     regularized.diagonal().array() += rho;
     factor_.compute(regularized);
-    if (factor_.info() != Eigen::Success) {
-      throw std::invalid_argument("the Gram matrix plus rho is not positive definite: choose a larger rho");
-    }
+    if (factor_.info() != Eigen::Success) refuse_gram();
   }
 
   Index n_centers() const { return factor_.rows(); }
@@ -26,6 +31,48 @@ class RegularizedGram {
 
  private:
   Eigen::LLT<Matrix, Eigen::Lower> factor_;
+};
+
+// G = Q T Q^T with T tridiagonal: G + rho I = Q (T + rho I) Q^T, so that each rho costs no more than its right-hand
+// sides.
+class ReducedGram {
+ public:
+  // gram (B, B): its lower triangle is read; moment (B, S).
+  ReducedGram(const Matrix& gram, const Matrix& moment) : reduction_(gram) {
+    diagonal_ = reduction_.diagonal();
+    below_ = reduction_.subDiagonal();
+    moment_ = reduction_.matrixQ().adjoint() * moment;
+  }
+
+  // (B, S * rhos): Theta of the first rho, of the second, ...
+  Matrix solve(const std::vector<double>& rhos) const {
+    const Index n = diagonal_.size(), n_classes = moment_.cols();
+    Matrix theta(n, n_classes * static_cast<Index>(rhos.size()));
+    Vector pivot(n), factor(n);
+    for (std::size_t r = 0; r < rhos.size(); ++r) {
+      // T + rho I = L D L^T
+      for (Index i = 0; i < n; ++i) {
+        pivot[i] = diagonal_[i] + rhos[r];
+        if (i > 0) {
+          factor[i] = below_[i - 1] / pivot[i - 1];
+          pivot[i] -= factor[i] * below_[i - 1];
+        }
+        if (!(pivot[i] > 0)) refuse_gram();
+      }
+      auto own = theta.middleCols(static_cast<Index>(r) * n_classes, n_classes);
+      own = moment_;
+      for (Index i = 1; i < n; ++i) own.row(i) -= factor[i] * own.row(i - 1);
+      own.row(n - 1) /= pivot[n - 1];
+      for (Index i = n - 2; i >= 0; --i) own.row(i) = own.row(i) / pivot[i] - factor[i + 1] * own.row(i + 1);
+    }
+    return reduction_.matrixQ() * theta;
+  }
+
+ private:
+  Eigen::Tridiagonalization<Matrix> reduction_;
+  Vector diagonal_;  // (B)
+  Vector below_;     // (B - 1)
+  Matrix moment_;    // Q^T H
 };
 
 }  // namespace drhmm

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <vector>
 
+#include "drhmm/exponential.hpp"
 #include "drhmm/lanes.hpp"
-#include "drhmm/recursion/exponential.hpp"
 #include "drhmm/recursion/stretch.hpp"
 #include "drhmm/types.hpp"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "drhmm/exponential.hpp"
 #include "drhmm/lanes.hpp"
-#include "drhmm/recursion/exponential.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
