@@ -25,3 +25,15 @@ def kernel_problem(n_frames, n_basis, n_columns):
     model = DensityRatioHMM(n_basis=n_basis, **settings).fit(X, y).model_
     samples = np.resize(X, (n_frames, n_columns))
     return model, samples + 0.01 * np.random.default_rng(2).normal(size=samples.shape)
+
+
+def blocked_estimates(model, X, block=1000):
+    """Kernel expansions as one would write them in numpy: products, exponentials and products, block by block."""
+    evidence_ = model.evidence
+    centers, theta, gamma = evidence_.centers, evidence_.theta, -0.5 / evidence_.sigma**2
+    result, norms = np.empty((len(X), theta.shape[1])), (centers**2).sum(axis=1)
+    for first in range(0, len(X), block):
+        frames = (X[first : first + block] - evidence_.framing.mean) / evidence_.framing.scale
+        distances = (frames**2).sum(axis=1)[:, None] + norms - 2 * frames @ centers.T
+        result[first : first + block] = np.exp(distances * gamma) @ theta
+    return result

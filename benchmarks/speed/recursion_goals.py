@@ -1,0 +1,94 @@
+"""Recursions on given evidence, beside hmmlearn, deeptime and dynamax."""
+
+from __future__ import annotations
+
+import numpy as np
+from cases import evidence
+from table import Row, has, measured
+
+from drhmm import recursion
+
+
+def smoothing_peers(problem):
+    """Smoothing on probabilities that are there already: the peers' own form of evidence."""
+    log_ratios, transmat, startprob = problem
+    weights = np.exp(log_ratios - log_ratios.max(axis=1, keepdims=True))
+    peers = {}
+    if has("hmmlearn"):
+        from hmmlearn import _hmmc
+
+        def hmmlearn():
+            _, forward, scales = _hmmc.forward_scaling(startprob, transmat, weights)
+            posteriors = forward * _hmmc.backward_scaling(startprob, transmat, weights, scales)
+            posteriors /= posteriors.sum(axis=1, keepdims=True)
+            return posteriors
+
+        peers["hmmlearn"] = hmmlearn
+    if has("deeptime"):
+        from deeptime.markov.hmm._hmm_bindings import util
+
+        def deeptime():
+            alpha, beta, gamma = (np.empty_like(weights) for _ in range(3))
+            util.forward(transmat, weights, startprob, alpha)
+            util.backward(transmat, weights, beta)
+            util.state_probabilities(alpha, beta, gamma)
+            return gamma
+
+        peers["deeptime"] = deeptime
+    return peers
+
+
+def recursion_rows(scale, repeats):
+    rows = []
+    for n_states, goal in ((2, 10), (3, 7), (16, 8), (64, 8)):
+        n_frames = max(200, 100_000 // scale)
+        problem = evidence(n_frames, n_states)
+        row = Row(f"smoothing, S={n_states}", "ns/frame", n_frames * 1e-9, goals={"fastest": goal})
+        peers = smoothing_peers(problem)
+        few = repeats if n_states < 10 else max(2, repeats // 3)
+        rows.append(measured(row, lambda p=problem: recursion.smooth(*p, n_threads=1), peers, few))
+    if has("hmmlearn"):
+        from hmmlearn import _hmmc
+
+        n_frames = max(200, 100_000 // scale)
+        log_ratios, transmat, startprob = problem = evidence(n_frames, 3)
+        weights = np.exp(log_ratios)
+        row = Row("filtering, S=3", "ns/frame", n_frames * 1e-9, goals={"hmmlearn": 5})
+        peers = {"hmmlearn": lambda: _hmmc.forward_scaling(startprob, transmat, weights)[1]}
+        rows.append(measured(row, lambda: recursion.filter(*problem, n_threads=1), peers, repeats))
+        row = Row("best path, S=3", "ns/frame", n_frames * 1e-9, goals={"hmmlearn": 2})
+        peers = {"hmmlearn": lambda: _hmmc.viterbi(startprob, transmat, log_ratios)[1]}
+        rows.append(measured(row, lambda: recursion.viterbi(*problem, n_threads=1), peers, repeats))
+    rows.append(many_sequences(scale, repeats))
+    return rows
+
+
+def many_sequences(scale, repeats):
+    """The public call on many short sequences, on all cores."""
+    n_sequences, length = 10_000 // scale, 100
+    log_ratios, transmat, startprob = evidence(n_sequences * length, 3)
+    lengths = [length] * n_sequences
+    row = Row(f"{n_sequences:,} x 100 frames, S=3, all cores", "ms", 1e-3, goals={"dynamax": 12, "hmmlearn": 50})
+    peers = {}
+    if has("hmmlearn"):
+        from hmmlearn.base import BaseHMM
+
+        class GivenEvidence(BaseHMM):
+            def _compute_log_likelihood(self, X):
+                return X
+
+        model = GivenEvidence(n_components=3, implementation="log")
+        model.transmat_, model.startprob_ = transmat, startprob
+        model._check = lambda: None
+        peers["hmmlearn"] = lambda: model.score_samples(log_ratios, lengths)[1]
+    if has("dynamax"):
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        from dynamax.hidden_markov_model import hmm_smoother
+
+        blocks = jax.numpy.asarray(log_ratios.reshape(n_sequences, length, 3))
+        smoother = jax.jit(jax.vmap(lambda block: hmm_smoother(startprob, transmat, block).smoothed_probs))
+        peers["dynamax"] = lambda: np.asarray(smoother(blocks)).reshape(-1, 3)
+    ours = lambda: recursion.smooth(log_ratios, transmat, startprob, lengths=lengths)  # noqa: E731
+    return measured(row, ours, peers, max(3, repeats // 2))
