@@ -36,6 +36,7 @@ struct LogChain {
 namespace detail {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
+constexpr Index kRescale = 16;  // frames after which scores are taken from the best of them again
 
 // scores <- scores + log w(y_t), where row holds log w(y_t), for any row that there may be.
 template <class Scores>
@@ -95,64 +96,99 @@ void best_predecessors(const double* transitions, const Scores& scores, Scores& 
   }
 }
 
-// One step of few states with ordinary evidence, in registers: scores_j <- max_i scores_i + (log A_ij + log w_j), the
-// second sum being ready before the scores are. False, with nothing done, if the evidence is not ordinary, or if every
-// state would be impossible.
+// Which state each state of each frame comes from.
 template <int N>
-bool advance_ordinary(const double* transitions, const double* row, double* scores, std::uint16_t* origins) {
-  double pivot = row[0], sum = row[0];
-  for (int i = 1; i < N; ++i) {
-    pivot = row[i] > pivot ? row[i] : pivot;
-    sum += row[i];
+class Origins {  // two bits for each of up to four states
+ public:
+  Origins(Index n_frames, Index) : codes_(static_cast<std::size_t>(n_frames)) {}
+  void set(Index t, const Eigen::Matrix<Index, N, 1>& from) {
+    unsigned code = 0;
+    for (int j = 0; j < N; ++j) code |= static_cast<unsigned>(from[j]) << (2 * j);
+    codes_[static_cast<std::size_t>(t)] = static_cast<std::uint8_t>(code);
   }
-  if (!(pivot - pivot == 0) || sum != sum) return false;
-  double next[N];
-  int from[N];
-  bool possible = false;
-  for (int j = 0; j < N; ++j) {
-    const double weight = row[j] - pivot;
-    double best = scores[0] + (transitions[j] + weight);
-    int origin = 0;
-    for (int i = 1; i < N; ++i) {
-      const double candidate = scores[i] + (transitions[i * N + j] + weight);
-      // Without a branch: which state is better cannot be predicted.
-      const int better = -static_cast<int>(candidate > best);
-      origin = (origin & ~better) | (i & better);
-      best = candidate > best ? candidate : best;
+  void set(Index t, std::uint8_t code) { codes_[static_cast<std::size_t>(t)] = code; }
+  Index operator()(Index t, Index state) const { return codes_[static_cast<std::size_t>(t)] >> (2 * state) & 3; }
+
+ private:
+  std::vector<std::uint8_t> codes_;
+};
+
+template <>
+class Origins<Eigen::Dynamic> {
+ public:
+  Origins(Index n_frames, Index n_states) : n_states_(n_states), from_(static_cast<std::size_t>(n_frames * n_states)) {}
+  void set(Index t, const Eigen::Matrix<Index, Eigen::Dynamic, 1>& from) {
+    for (Index j = 0; j < n_states_; ++j) {
+      from_[static_cast<std::size_t>(t * n_states_ + j)] = static_cast<std::uint16_t>(from[j]);
     }
-    next[j] = best;
-    from[j] = origin;
-    possible |= best > kNever;
   }
-  if (!possible) return false;
-  for (int j = 0; j < N; ++j) {
-    scores[j] = next[j];
-    origins[j] = static_cast<std::uint16_t>(from[j]);
+  Index operator()(Index t, Index state) const { return from_[static_cast<std::size_t>(t * n_states_ + state)]; }
+
+ private:
+  Index n_states_;
+  std::vector<std::uint16_t> from_;
+};
+
+// Steps of few states with ordinary evidence, in registers: scores_j <- max_i (scores_i + log A_ij) + log w_j. From
+// frame t on, up to the first frame that has other evidence, or a gap before it, or that no state is possible at;
+// returns it.
+template <int N>
+Index advance_ordinary(const EvidenceRows& evidence, const double* transitions, Index t, double* scores,
+                       Origins<N>& origins) {
+  double own[N], a[N * N];
+  std::copy(scores, scores + N, own);
+  std::copy(transitions, transitions + N * N, a);
+  for (; t < evidence.n_frames() && evidence.steps(t) == 1; ++t) {
+    const double* const row = evidence.row(t);
+    double pivot = row[0], sum = row[0];
+    for (int i = 1; i < N; ++i) {
+      pivot = row[i] > pivot ? row[i] : pivot;
+      sum += row[i];
+    }
+    if (!(pivot - pivot == 0) || sum != sum) break;
+    double next[N];
+    double most = kNever;
+    unsigned code = 0;
+    for (int j = 0; j < N; ++j) {
+      double best = own[0] + a[j];
+      unsigned origin = 0;
+      for (int i = 1; i < N; ++i) {
+        const double candidate = own[i] + a[i * N + j];
+        // Without a branch: which state is better cannot be predicted.
+        const unsigned better = 0U - static_cast<unsigned>(candidate > best);
+        origin ^= (origin ^ static_cast<unsigned>(i)) & better;
+        best = candidate > best ? candidate : best;
+      }
+      next[j] = best + (row[j] - pivot);
+      most = next[j] > most ? next[j] : most;
+      code |= origin << (2 * j);
+    }
+    if (!(most > kNever)) break;
+    const double shift = t % kRescale == 0 ? most : 0.0;
+    for (int j = 0; j < N; ++j) own[j] = next[j] - shift;
+    origins.set(t, static_cast<std::uint8_t>(code));
   }
-  return true;
+  std::copy(own, own + N, scores);
+  return t;
 }
 
 // N states, or any number of them if N is Eigen::Dynamic.
 template <int N>
 Status viterbi(const EvidenceRows& evidence, const LogChain& chain, std::int64_t* path) {
-  constexpr Index kRescale = 16;  // frames
   using Scores = Eigen::Matrix<double, N, 1>;
   const Index n_frames = evidence.n_frames(), n = chain.n_states();
-  std::vector<std::uint16_t> origin(static_cast<std::size_t>(n_frames * n));
+  Origins<N> origins(n_frames, n);
   Scores scores = chain.startprob, next(n);
   Eigen::Matrix<Index, N, 1> from(n);
   RowMatrix across_gap;
   std::int64_t last_gap = 1;
   Status status;
   for (Index t = 0; t < n_frames; ++t) {
-    const std::int64_t steps = evidence.steps(t);
     if constexpr (N != Eigen::Dynamic) {
-      if (t > 0 && steps == 1 &&
-          advance_ordinary<N>(chain.transmat.data(), evidence.row(t), scores.data(), origin.data() + t * n)) {
-        if (t % kRescale == 0) scores.array() -= scores.maxCoeff();
-        continue;
-      }
+      if (t > 0) t = advance_ordinary<N>(evidence, chain.transmat.data(), t, scores.data(), origins);
+      if (t == n_frames) break;
     }
+    const std::int64_t steps = evidence.steps(t);
     if (t == 0 && steps > 0) {
       // What happened before the first frame is summed over, not chosen.
       NumberVector<Scaled> message = chain.chain.startprob, scratch(n);
@@ -165,8 +201,7 @@ Status viterbi(const EvidenceRows& evidence, const LogChain& chain, std::int64_t
       }
       best_predecessors(steps == 1 ? chain.transmat.data() : across_gap.data(), scores, next, from);
       scores = next;
-      std::uint16_t* const origins = origin.data() + t * n;
-      for (Index j = 0; j < n; ++j) origins[j] = static_cast<std::uint16_t>(from[j]);
+      origins.set(t, from);
     }
     if (!add_ordinary_evidence(evidence.row(t), scores)) {
       status.outcome = add_evidence(evidence.row(t), scores, status.column);
@@ -183,7 +218,7 @@ Status viterbi(const EvidenceRows& evidence, const LogChain& chain, std::int64_t
   scores.maxCoeff(&state);
   for (Index t = n_frames - 1; t >= 0; --t) {
     path[t] = state;
-    state = origin[static_cast<std::size_t>(t * n + state)];
+    state = origins(t, state);
   }
   return status;
 }
