@@ -54,6 +54,16 @@ inline const std::int64_t* checked_steps(const Steps& steps, Index n_rows) {
 
 inline Array new_rows(Index n, Index d) { return Array({n, d}); }
 
+// An array of n doubles, without the lists of sizes and strides that py::array makes for any shape.
+inline py::object new_vector(Index n) {
+  const auto& numpy = py::detail::npy_api::get();
+  Py_intptr_t size = n;
+  PyObject* const array = numpy.PyArray_NewFromDescr_(numpy.PyArray_Type_, py::dtype::of<double>().release().ptr(), 1,
+                                                      &size, nullptr, nullptr, 0, nullptr);
+  if (array == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(array);
+}
+
 inline Rows mutable_rows(Array& array) { return {array.mutable_data(), array.shape(0), array.shape(1)}; }
 
 template <class Values>

@@ -159,8 +159,8 @@ class LiveStreams {
     require(streams_.n_rows() == 1, "step_one needs one row");
     const auto* const sample = static_cast<const double*>(array.data());
     check_finite({sample, 1, d}, nullptr);
-    Array output(streams_.n_known());
-    double* const out = output.mutable_data();
+    const py::object output = new_vector(streams_.n_known());
+    auto* const out = static_cast<double*>(static_cast<void*>(py::detail::array_proxy(output.ptr())->data));
     bool has_answer = false;
     Status status;
     if (ratio_ != nullptr) {
@@ -173,7 +173,7 @@ class LiveStreams {
       std::copy(answers.data(), answers.data() + answers.size(), out);
     }
     if (!status.ok()) return py::cast(report({status, 0}));
-    return has_answer ? py::object(std::move(output)) : py::none();
+    return has_answer ? output : py::none();
   }
 
   // p(x_t-back | y_1..y_t) of one row, (S).
