@@ -34,7 +34,7 @@ void add(GramStatistics& self, const Array& frames, const Array& targets, const 
 std::pair<Array, Array> bind_cross_validate(const Array& frames, const Array& targets, const Array& weights,
                                             const Lengths& fold_sizes, const Array& centers,
                                             const std::vector<double>& sigmas, const std::vector<double>& relative_rhos,
-                                            int n_threads) {
+                                            int n_threads, bool with_estimates) {
   const ConstRows frame_rows = rows(frames, "frames");
   const ConstRows target_rows = rows(targets, "targets");
   const ConstRows center_rows = rows(centers, "centers");
@@ -45,10 +45,10 @@ std::pair<Array, Array> bind_cross_validate(const Array& frames, const Array& ta
   require(center_rows.rows() > 0 && frame_rows.cols() == center_rows.cols(),
           "frames and centers must have the same number of columns");
   Array loss({sigmas.size(), relative_rhos.size(), fold_sizes.size()});
-  Array estimates({static_cast<Index>(sigmas.size()), static_cast<Index>(relative_rhos.size()), target_rows.rows(),
-                   target_rows.cols()});
+  Array estimates({static_cast<Index>(sigmas.size()), static_cast<Index>(relative_rhos.size()),
+                   with_estimates ? target_rows.rows() : 0, target_rows.cols()});
   double* const loss_out = loss.mutable_data();
-  double* const estimates_out = estimates.mutable_data();
+  double* const estimates_out = with_estimates ? estimates.mutable_data() : nullptr;
   {
     const py::gil_scoped_release release;
     CrossValidation(frame_rows, target_rows, weight_vector, fold_sizes, relative_rhos)
@@ -167,7 +167,7 @@ void bind_ratio(py::module_& module) {
              py::arg("centers").noconvert(), py::arg("sigma"), "Phi^T M, (B, S).");
   module.def("cross_validate", &bind_cross_validate, py::arg("frames").noconvert(), py::arg("targets").noconvert(),
              py::arg("weights").noconvert(), py::arg("fold_sizes"), py::arg("centers").noconvert(), py::arg("sigmas"),
-             py::arg("relative_rhos"), py::arg("n_threads") = 1,
+             py::arg("relative_rhos"), py::arg("n_threads") = 1, py::arg("with_estimates") = true,
              "Held-out squared loss, (sigmas, rhos, folds), and held-out estimates, (sigmas, rhos, n, S), of folds "
              "that follow one another in frames.");
   py::class_<LeastSquaresRatio, std::shared_ptr<LeastSquaresRatio>>(

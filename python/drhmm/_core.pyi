@@ -25,6 +25,7 @@ def cross_validate(
     sigmas: Sequence[float],
     relative_rhos: Sequence[float],
     n_threads: int = 1,
+    with_estimates: bool = True,
 ) -> tuple[_Array, _Array]: ...
 def exponentials(values: _Array) -> _Array: ...
 def filter(

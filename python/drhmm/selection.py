@@ -114,7 +114,9 @@ def select(
     together = min(n_threads, max(1, MOST_ESTIMATES // (len(rhos) * targets.size)))
     for first in range(0, len(sigmas), together):
         widths = sigmas[first : first + together]
-        summed, estimates = _core.cross_validate(*ordered, sizes, centers, widths.tolist(), rhos.tolist(), n_threads)
+        summed, estimates = _core.cross_validate(
+            *ordered, sizes, centers, widths.tolist(), rhos.tolist(), n_threads, with_estimates=judge is not None
+        )
         for s, width in enumerate(widths, first):
             loss[s] = summed[s - first].sum(axis=1)
             for r in range(len(rhos)):

@@ -13,7 +13,7 @@ namespace drhmm {
 // frames (N, D) and targets (N, S) hold the folds one after the other, fold_sizes rows each; for every kernel width and
 // fold, Theta is learned from the other folds with rho = relative_rho * their total weight.
 //   loss (sigmas, rhos, folds): sum over the weighted frames of the fold of |Theta^T phi - m|^2
-//   estimates (sigmas, rhos, N, S): Theta^T phi of every frame
+//   estimates (sigmas, rhos, N, S): Theta^T phi of every frame; null if nobody wants them
 class CrossValidation {
  public:
   CrossValidation(const ConstRows& frames, const ConstRows& targets, const Eigen::Map<const Vector>& weights,
@@ -38,7 +38,8 @@ class CrossValidation {
     parallel_for(n_tasks, n_threads, [&](Index task) {
       const Index s = task / n_folds();
       evaluate(features[static_cast<std::size_t>(s)], statistics.data() + s * n_folds(), task % n_folds(),
-               loss + s * n_rhos() * n_folds(), estimates + s * n_rhos() * targets_.size());
+               loss + s * n_rhos() * n_folds(),
+               estimates == nullptr ? nullptr : estimates + s * n_rhos() * targets_.size());
     });
   }
 
@@ -75,6 +76,7 @@ class CrossValidation {
       const auto own = thetas.middleCols(r * n_classes, n_classes);
       loss[r * n_folds() + fold] = own.cwiseProduct(residual.middleCols(r * n_classes, n_classes)).sum() + squares;
     }
+    if (estimates == nullptr) return;
     RowMatrix phi;
     for (Index first = 0; first < sizes_[f]; first += kBlock) {
       const Index count = std::min(kBlock, sizes_[f] - first);
