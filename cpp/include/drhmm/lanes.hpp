@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "drhmm/types.hpp"
+
 namespace drhmm {
 
 #if defined(__AVX512F__)
@@ -35,7 +37,8 @@ struct Bits<float> {
   static constexpr float kSmallestExponent = -125;
 };
 
-#if defined(__GNUC__)
+// DRHMM_SCALAR: as a compiler without vector types sees it, to test that.
+#if defined(__GNUC__) && !defined(DRHMM_SCALAR)
 #define DRHMM_INLINE inline __attribute__((always_inline))
 template <class Real>
 struct Register;
@@ -83,6 +86,17 @@ inline Lanes<Real> all(Real value) {
   return Lanes<Real>{} + value;
 }
 
+// One of several numbers.
+inline double lane_of(const Lanes<double>& value, Index lane) {
+  double number;
+  std::memcpy(&number, reinterpret_cast<const char*>(&value) + lane * Index{sizeof number}, sizeof number);
+  return number;
+}
+
+inline void set_lane(Lanes<double>& value, Index lane, double number) {
+  std::memcpy(reinterpret_cast<char*>(&value) + lane * Index{sizeof number}, &number, sizeof number);
+}
+
 // p * 2^n, where rounded = n + kRound: the low bits of that sum are n, which is added to the exponent of p.
 template <class Real>
 inline Lanes<Real> times_power_of_two(Lanes<Real> p, const Lanes<Real>& rounded) {
@@ -127,7 +141,7 @@ inline Lanes<Real> exp2_of_negative(Lanes<Real> x) {
 
 // Square blocks of numbers: rows[i][l] and rows[l][i] change places, in log2(kLanes) rounds of exchanges between rows
 // that are kHalf apart.
-#if defined(__has_builtin)
+#if defined(__has_builtin) && !defined(DRHMM_SCALAR)
 #if __has_builtin(__builtin_shufflevector)
 #define DRHMM_HAS_SHUFFLE
 #endif

@@ -74,7 +74,7 @@ struct LaneMessage {
   }
   std::vector<double> of_lane(Index lane) const {
     std::vector<double> result(S);
-    for (int i = 0; i < S; ++i) result[static_cast<std::size_t>(i)] = value[i][lane];
+    for (int i = 0; i < S; ++i) result[static_cast<std::size_t>(i)] = lane_of(value[i], lane);
     return result;
   }
 };
@@ -160,7 +160,7 @@ class LaneRecursion {
     Value trouble{};  // 0, or NaN in the lanes that hold a row out of the ordinary
     for (Index k = 0; k < count; ++k) trouble += center(weights[k]);
     for (Index lane = 0; lane < kWidth; ++lane) {
-      if (std::isnan(trouble[lane]) && !mend(first, count, lane, weights)) return false;
+      if (std::isnan(lane_of(trouble, lane)) && !mend(first, count, lane, weights)) return false;
     }
     for (Index k = 0; k < count; ++k) {
       for (int i = 0; i < S; ++i) weights[k].value[i] = exponential(weights[k].value[i]);
@@ -185,7 +185,7 @@ class LaneRecursion {
       const auto n_nan = std::count_if(row, row + S, [](double value) { return std::isnan(value); });
       if (n_nan == 0 && std::isfinite(*std::max_element(row, row + S))) continue;
       if (n_nan < S) return false;
-      for (int i = 0; i < S; ++i) weights[k].value[i][lane] = 0;
+      for (int i = 0; i < S; ++i) set_lane(weights[k].value[i], lane, 0);
     }
     return true;
   }
@@ -208,8 +208,8 @@ class LaneRecursion {
     }
     for (Index lane = 0; lane < kWidth; ++lane) {
       const Index n_there = std::clamp<Index>(group_[lane].n_steps() - first, 0, count) * S;
-      for (Index place = 0; place < n_there; ++place) values[place][lane] = rows[lane][place];
-      for (Index place = n_there; place < count * S; ++place) values[place][lane] = 0;
+      for (Index place = 0; place < n_there; ++place) set_lane(values[place], lane, rows[lane][place]);
+      for (Index place = n_there; place < count * S; ++place) set_lane(values[place], lane, 0);
     }
   }
 
@@ -234,7 +234,7 @@ class LaneRecursion {
       const Stretch& own = group_[lane];
       const Index skipped = std::clamp<Index>(own.begin - own.from - first, 0, count) * S;
       const Index end = std::clamp<Index>(own.end - own.from - first, 0, count) * S;
-      for (Index place = skipped; place < end; ++place) rows[lane][place] = values[place][lane];
+      for (Index place = skipped; place < end; ++place) rows[lane][place] = lane_of(values[place], lane);
     }
   }
 

@@ -83,8 +83,8 @@ class RowRecursion {
   static double sum(const double* row) {
     Lanes<double> total = load(row);
     for (int r = 1; r < kRegisters; ++r) total += load(row + r * kLanes<double>);
-    double result = total[0];
-    for (int lane = 1; lane < kLanes<double>; ++lane) result += total[lane];
+    double result = lane_of(total, 0);
+    for (int lane = 1; lane < kLanes<double>; ++lane) result += lane_of(total, lane);
     return result;
   }
 

@@ -45,8 +45,8 @@ inline std::vector<char> in_stretches(Pass pass, const Chain<double>& chain, con
   if (width == 1 || starts.n_frames() < kFewest * width) return {};
   const Index n_warm_up = warm_up(chain.transmat);
   const std::vector<Stretch> stretches = cut(starts, width, n_warm_up, kLongest);
-  // A step of all stretches takes about as long as two of one sequence alone.
-  if (2 * n_steps(stretches, width) > starts.n_frames()) return {};
+  // A frame in a stretch takes about two fifths of the time of one alone; warm-ups must not eat that up.
+  if (2 * width * n_steps(stretches, width) > 5 * starts.n_frames()) return {};
 
   std::vector<Edges> edges(stretches.size());
   std::atomic<bool> ordinary{true};
