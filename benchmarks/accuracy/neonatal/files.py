@@ -62,7 +62,7 @@ def write(path: Path, babies: list[Baby]) -> None:
         intervals[condition] = _cell(len(babies))
         for k, baby in enumerate(babies):
             found = baby.intervals[condition]
-            intervals[condition][0, k] = (found + [1, 0]).astype(float) if len(found) else np.zeros((0, 0))
+            intervals[condition][0, k] = np.add(found, [1, 0]).astype(float) if len(found) else np.zeros((0, 0))
     savemat(path, {"data": {"raw": raw, "preprocessed": preprocessed}, "intervals": intervals}, do_compression=True)
 
 

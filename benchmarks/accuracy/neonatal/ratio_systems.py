@@ -10,17 +10,27 @@ from drhmm.ratios import TwoClass
 from .features import Recipe, features
 from .protocol import CONDITIONS, KNOWN, Patient, switching, switching_matrix
 
-#: Windows are about as long as what they have to show: seconds for the heart, minutes for humidity.
+#: Windows are about as long as what they have to show: seconds for the heart, a minute for temperature and humidity.
+#: An incubator that opens shows in falling humidity and in unrest of everything else; a blood sample in the pulse
+#: pressure, which vanishes, and in its unrest.
 RECIPES = {
-    "bradycardia": Recipe(short=3, long=120, unrest_window=15),
-    "incubator open": Recipe(short=10, long=900, unrest_window=30, only={"Incu.Air Humidity": ("level", "change")}),
-    "blood sample": Recipe(short=5, long=300, unrest_window=15, differences=(("BS", "BD"),)),
-    "temperature probe": Recipe(short=5, long=900, unrest_window=60, differences=(("TC", "Incu.Air Temp"),)),
-    "abnormal": Recipe(short=10, long=1800, unrest_window=30),
+    "bradycardia": Recipe(short=2, medium=300, unrest=10),
+    "incubator open": Recipe(
+        short=5, medium=60, unrest=30, columns=("unrest",), only={"Incu.Air Humidity": ("level", "change")}
+    ),
+    "blood sample": Recipe(
+        short=3,
+        medium=300,
+        unrest=10,
+        differences=(("BS", "BD"),),
+        only={"BS": (), "BD": (), "BS-BD": ("value", "unrest")},
+    ),
+    "temperature probe": Recipe(short=3, medium=60, unrest=60, columns=("level", "change"), only={"Incu.Air Temp": ()}),
+    "abnormal": Recipe(short=10, medium=60, unrest=30, columns=("level", "unrest")),
 }
 
-#: Frames of one second repeat their neighbours: the share of a frame's evidence that counts.
-EVIDENCE_SCALE = 0.25
+#: Power of one frame's ratio. The estimates are cautious (regularised, bounded from below), and count twice.
+EVIDENCE_SCALE = 2.0
 
 #: Most frames of a class in training; longer stretches are thinned evenly.
 MOST_FRAMES = 1500
@@ -68,7 +78,7 @@ def two_class(test: Patient, training: list[Patient], condition: str, seed: int 
     classes = [thinned(frames[test.normal]), thinned(_stretches(training, channels, recipe, condition))]
     begin, end = switching(training, condition)
     model = DensityRatioHMM(
-        ratio=TwoClass(random_state=seed),
+        ratio=TwoClass(sigma="default", rho="default", random_state=seed),
         transmat=switching_matrix(training, condition),
         startprob=np.array([end, begin]) / (begin + end),
         evidence_scale=EVIDENCE_SCALE,
