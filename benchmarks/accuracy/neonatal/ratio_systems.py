@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from drhmm import DensityRatioHMM
 from drhmm.ratios import TwoClass
 
-from .features import Recipe, features
+from .features import Recipe, features, scaled_features
 from .protocol import CONDITIONS, KNOWN, Patient, switching, switching_matrix
 
 #: Windows are about as long as what they have to show: seconds for the heart, a minute for temperature and humidity.
@@ -32,8 +34,12 @@ RECIPES = {
 #: Power of one frame's ratio. The estimates are cautious (regularised, bounded from below), and count twice.
 EVIDENCE_SCALE = 2.0
 
-#: Most frames of a class in training; longer stretches are thinned evenly.
-MOST_FRAMES = 1500
+#: Most frames of a class in training, alone against normal and with all other classes; longer ones are thinned evenly.
+MOST_FRAMES, MOST_FRAMES_TOGETHER = 1500, 600
+
+#: Kernel width and evidence scale of the novelty state: narrow, in units of standardised frames, so that what nobody
+#: labelled is far from every centre, and slow, since each second repeats the one before.
+NOVELTY_SIGMA, NOVELTY_SCALE = 0.5, 0.25
 
 #: The paper's priority among conditions that overlap, for the models in which one state holds at a time.
 PRIORITY = ("blood sample", "temperature probe", "bradycardia", "incubator open")
@@ -60,10 +66,15 @@ def usable_channels(test: Patient, training: list[Patient], condition: str) -> t
     return tuple(channels)
 
 
-def _stretches(patients: list[Patient], channels: tuple[str, ...], recipe: Recipe, condition: str) -> np.ndarray:
+Maker = Callable[[Patient, tuple[str, ...], Recipe], np.ndarray]
+
+
+def _stretches(
+    patients: list[Patient], channels: tuple[str, ...], recipe: Recipe, condition: str, make: Maker = features
+) -> np.ndarray:
     """Frames of the training babies in which a condition holds, one baby after the other."""
     parts = [
-        features(patient, channels, recipe)[patient.truth[condition]]
+        make(patient, channels, recipe)[patient.truth[condition]]
         for patient in patients
         if set(channels) <= set(patient.values) and patient.truth[condition].any()
     ]
@@ -105,12 +116,17 @@ def _chain(training: list[Patient], states: list[str]) -> tuple[np.ndarray, np.n
 
 
 def _classes(
-    test: Patient, training: list[Patient], channels: tuple[str, ...], recipe: Recipe, frames: np.ndarray
+    test: Patient,
+    training: list[Patient],
+    channels: tuple[str, ...],
+    recipe: Recipe,
+    frames: np.ndarray,
+    make: Maker = features,
 ) -> dict[str, np.ndarray]:
     """Training frames of normal (test baby) and of the known conditions (training babies)."""
-    classes = {"normal": thinned(frames[test.normal])}
+    classes = {"normal": thinned(frames[test.normal], MOST_FRAMES_TOGETHER)}
     for condition in PRIORITY:
-        found = thinned(_stretches(training, channels, recipe, condition))
+        found = thinned(_stretches(training, channels, recipe, condition, make), MOST_FRAMES_TOGETHER)
         if len(found) > 1:
             classes[condition] = found
     return classes
@@ -129,7 +145,13 @@ def multi_class(test: Patient, training: list[Patient], seed: int = 0) -> dict[s
     states = list(classes)
     transmat, shares = _chain(training, states[1:])
     model = DensityRatioHMM(
-        n_basis=500, transmat=transmat, startprob=shares, evidence_scale=EVIDENCE_SCALE, random_state=seed
+        n_basis=500,
+        sigma="default",
+        rho="default",
+        transmat=transmat,
+        startprob=shares,
+        evidence_scale=EVIDENCE_SCALE,
+        random_state=seed,
     )
     model.fit(list(classes.values()), [np.full(len(part), k) for k, part in enumerate(classes.values())])
     posterior = model.predict_proba(frames, method="filter")
@@ -143,15 +165,17 @@ def novelty(test: Patient, training: list[Patient], seed: int = 0) -> np.ndarray
     """Filtered probability of the novelty state; normal and all known conditions are what is not new."""
     recipe = RECIPES["abnormal"]
     channels = usable_channels(test, training, "abnormal")
-    frames = features(test, channels, recipe)
-    classes = _classes(test, training, channels, recipe, frames)
+    frames = scaled_features(test, channels, recipe)
+    classes = _classes(test, training, channels, recipe, frames, scaled_features)
     transmat, shares = _chain(training, list(classes)[1:])
     begin, end = switching(training, "abnormal")
     model = DensityRatioHMM(
         n_basis=500,
         transmat=transmat,
         startprob=shares,
-        evidence_scale=EVIDENCE_SCALE,
+        sigma=NOVELTY_SIGMA,
+        rho="default",
+        evidence_scale=NOVELTY_SCALE,
         novelty=True,
         novelty_rate=begin,
         novelty_duration=1 / end,

@@ -21,7 +21,23 @@ DAY = 86_400
 #: The shortest recording in which there is room for a normal stretch and for events.
 SHORTEST = 1_200
 
-NAMES = "Ada Ben Cleo Dan Eva Finn Gwen Hugo Iris Jon Kai Lena Max Nora Otto".split()
+NAMES = (
+    "Ada",
+    "Ben",
+    "Cleo",
+    "Dan",
+    "Eva",
+    "Finn",
+    "Gwen",
+    "Hugo",
+    "Iris",
+    "Jon",
+    "Kai",
+    "Lena",
+    "Max",
+    "Nora",
+    "Otto",
+)
 
 
 @dataclass(frozen=True)
