@@ -66,8 +66,8 @@ def trailing_mean(values: np.ndarray, window: int) -> np.ndarray:
 
 def trailing_deviation(values: np.ndarray, window: int) -> np.ndarray:
     """Standard deviation of the last `window` values that are not NaN; NaN where there is none."""
-    center = np.nanmean(values) if (~np.isnan(values)).any() else 0.0
-    shifted = values - center  # keeps the digits of the variance
+    seen = values[~np.isnan(values)]
+    shifted = values - (seen[0] if len(seen) else 0.0)  # keeps the digits of the variance
     square = trailing_mean(shifted**2, window) - trailing_mean(shifted, window) ** 2
     return np.sqrt(np.maximum(square, 0.0))
 

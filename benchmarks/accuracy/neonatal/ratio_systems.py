@@ -31,8 +31,13 @@ RECIPES = {
     "abnormal": Recipe(short=10, medium=60, unrest=30, columns=("level", "unrest")),
 }
 
-#: Power of one frame's ratio. The estimates are cautious (regularised, bounded from below), and count twice.
-EVIDENCE_SCALE = 2.0
+#: Share of the condition in the denominator of the relative ratio p_1 / (alpha p_1 + (1 - alpha) p_0). With 0 (plain
+#: uLSIF) the ratio has no bound where a baby leaves its half hour of normal: on development babies a third of all
+#: normal seconds then looked like bradycardia, against one in a hundred.
+RELATIVE = 0.5
+
+#: Power of one frame's ratio: as it is for two classes, and doubled for several, whose estimates are more cautious.
+TWO_CLASS_SCALE, MULTI_CLASS_SCALE = 1.0, 2.0
 
 #: Most frames of a class in training, alone against normal and with all other classes; longer ones are thinned evenly.
 MOST_FRAMES, MOST_FRAMES_TOGETHER = 1500, 600
@@ -82,17 +87,17 @@ def _stretches(
 
 
 def two_class(test: Patient, training: list[Patient], condition: str, seed: int = 0) -> np.ndarray:
-    """Filtered probability of a condition, from its ratio to the normal state of the test baby (uLSIF)."""
+    """Filtered probability of a condition, from its relative ratio to the normal state of the test baby."""
     recipe = RECIPES[condition]
     channels = usable_channels(test, training, condition)
     frames = features(test, channels, recipe)
     classes = [thinned(frames[test.normal]), thinned(_stretches(training, channels, recipe, condition))]
     begin, end = switching(training, condition)
     model = DensityRatioHMM(
-        ratio=TwoClass(sigma="default", rho="default", random_state=seed),
+        ratio=TwoClass(RELATIVE, sigma="default", rho="default", random_state=seed),
         transmat=switching_matrix(training, condition),
         startprob=np.array([end, begin]) / (begin + end),
-        evidence_scale=EVIDENCE_SCALE,
+        evidence_scale=TWO_CLASS_SCALE,
         random_state=seed,
     )
     model.fit(classes, [np.full(len(part), k) for k, part in enumerate(classes)])
@@ -150,7 +155,7 @@ def multi_class(test: Patient, training: list[Patient], seed: int = 0) -> dict[s
         rho="default",
         transmat=transmat,
         startprob=shares,
-        evidence_scale=EVIDENCE_SCALE,
+        evidence_scale=MULTI_CLASS_SCALE,
         random_state=seed,
     )
     model.fit(list(classes.values()), [np.full(len(part), k) for k, part in enumerate(classes.values())])
