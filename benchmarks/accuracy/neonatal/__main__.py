@@ -16,8 +16,8 @@ from .files import FileFormatError, read, write
 from .protocol import ProtocolError, prepare
 from .units import Store, settings_hash
 
-#: Seeds that settings were chosen on; results are reported for others.
-DEVELOPMENT_SEEDS = (1000,)
+#: Seeds that were looked at while settings were chosen; results are reported for others.
+DEVELOPMENT_SEEDS = (1, 1000)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
         "where it was.",
     )
     options.add_argument("--file", type=Path, help="15days.mat of github.com/jqug/neonatal-monitoring")
-    options.add_argument("--seed", type=int, default=1, help="seed of the simulated babies and of kernel centres (1)")
+    options.add_argument("--seed", type=int, default=2, help="seed of the simulated babies and of kernel centres (2)")
     options.add_argument("--hours", type=float, default=24.0, help="hours of each simulated baby (24)")
     options.add_argument("--activity", type=float, default=1.0, help="times the usual number of simulated events (1)")
     options.add_argument("--quick", action="store_true", help="two hours of simulated babies with six times the events")
@@ -62,7 +62,7 @@ def load(arguments: argparse.Namespace) -> tuple[list[Baby], str, str]:
     words = f"Simulated: 15 babies of {hours:g} hours from `drhmm.datasets.monitor`, seed {arguments.seed}"
     words += f", {activity:g} times the usual number of events" if activity != 1 else ""
     chosen = " and ".join(str(seed) for seed in DEVELOPMENT_SEEDS)
-    return read(simulated), f"{words}. Settings were chosen on seed {chosen}.", "Simulated babies"
+    return read(simulated), f"{words}. Settings were chosen on the seeds {chosen}.", "Simulated babies"
 
 
 def main(given: list[str] | None = None) -> int:
@@ -83,7 +83,12 @@ def main(given: list[str] | None = None) -> int:
     name = settings_hash({"seed": arguments.seed}, fingerprint(babies))
     store = Store(arguments.output / ".cache" / name)
     runner = Runner(patients, store, arguments.seed)
-    runner.run()
+    status = 0
+    try:
+        runner.run()
+    except KeyboardInterrupt:
+        print("\nstopped: what follows is what there is; the same command goes on from here", file=sys.stderr)
+        status = 130
     units = list(store.all(patients))
     # Units that were there already took their time in an earlier run.
     seconds = max(time.perf_counter() - begin, sum(unit.seconds for unit in units))
@@ -95,7 +100,7 @@ def main(given: list[str] | None = None) -> int:
     number, second = runner.stretch
     figures.stretch(arguments.output / "stretch.png", units, patients[number - 1], second, title)
     print("\n".join(report.winners(units)))
-    return 0
+    return status
 
 
 if __name__ == "__main__":

@@ -80,11 +80,11 @@ class Runner:
             self.bar(0, self.total, "learning")
         self._one_by_one("fhmm", KNOWN, lambda test, training, rows: fhmm.run(test, training))
         self._one_by_one("ratio", tuple(CONDITIONS), self._ratio, together=False)
+        self._switching(KNOWN, with_x=False)
+        self._switching(("abnormal",), with_x=True)
         self._one_by_one(
             "ratio multi", KNOWN, lambda test, training, rows: ratio_systems.multi_class(test, training, self.seed)
         )
-        self._switching(KNOWN, with_x=False)
-        self._switching(("abnormal",), with_x=True)
 
     def _ratio(self, test: Patient, training: list[Patient], rows: list[str]) -> dict[str, np.ndarray]:
         (condition,) = rows
