@@ -11,7 +11,7 @@ from neonatal.factors import joint_transitions, one_at_a_time, settings_of
 from neonatal.protocol import Patient
 from neonatal.slds import FACTORS, X_FACTOR, Learned, build, owner, together
 from neonatal.slds_filter import System, filtered, start_state, step
-from neonatal.slds_learning import CHANNELS, Dynamics, Normal, assemble, normal_dynamics
+from neonatal.slds_learning import CHANNELS, Dynamics, Normal, _trimmed_regression, assemble, normal_dynamics
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
@@ -217,3 +217,11 @@ def test_every_field_of_a_system_is_joined():
     system, *_ = switching_system()
     assert isinstance(together([system, system]), System)
     assert together([system, system]).first.shape == (2, 2, 3, 3)
+
+
+def test_jumps_are_no_part_of_the_dynamics_of_a_factor():
+    random = np.random.default_rng(3)
+    before = random.normal(size=(1000, 2))
+    frames = np.column_stack([before @ [0.6, 0.2] + 1.0 + 0.1 * random.normal(size=1000), before])
+    frames[::50, 0] += 40
+    assert_allclose(_trimmed_regression(frames, 1e-6), [0.6, 0.2, 1.0, 0.01], atol=0.02)

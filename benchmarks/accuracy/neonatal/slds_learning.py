@@ -24,6 +24,9 @@ BASELINE_WINDOW, BASELINE_RETURN = 301, 3600.0
 #: Shares of the fast variance that may be noise of the observation; likelihood chooses.
 NOISE_SHARES = (0.0, 0.05, 0.15, 0.3, 0.5, 0.7)
 
+#: Residuals beyond so many robust deviations are left out when the dynamics of a factor are learned.
+TRIMMED = 5.0
+
 #: Samples after a change from which a restart is learned.
 RESTART_SAMPLES = 3
 
@@ -181,12 +184,27 @@ def factor_dynamics(
     frames = frames[~np.isnan(frames).any(axis=1)]
     if len(frames) < 30:
         return None
-    design = np.column_stack([frames[:, 1:], np.ones(len(frames))])
-    coefficients = np.linalg.lstsq(design, frames[:, 0], rcond=None)[0]
     smallest = RESOLUTION[channel] ** 2 / 12
-    noise = max(float(np.var(frames[:, 0] - design @ coefficients)), smallest)
+    *coefficients, noise = _trimmed_regression(frames, smallest)
     ends = [_moments(parts, smallest) if restarts else None for parts in (entering, leaving)]
-    return Dynamics(reference, *(float(value) for value in coefficients), noise, *ends)
+    return Dynamics(reference, *coefficients, noise, *ends)
+
+
+def _trimmed_regression(frames: np.ndarray, smallest: float) -> list[float]:
+    """Coefficients of columns 1 and 2 and a constant for column 0, and the variance that remains.
+
+    Least squares, twice: jumps at ends that were marked some seconds off, and flushed lines, are no part of the
+    dynamics. Residuals beyond five robust deviations of the first pass are left out of the second.
+    """
+    design = np.column_stack([frames[:, 1:], np.ones(len(frames))])
+    kept = np.ones(len(frames), dtype=bool)
+    for _ in range(2):
+        coefficients = np.linalg.lstsq(design[kept], frames[kept, 0], rcond=None)[0]
+        residuals = frames[:, 0] - design @ coefficients
+        noise = max(float(np.var(residuals[kept])), smallest)
+        deviation = max(1.4826 * float(np.median(np.abs(residuals))), np.sqrt(smallest))
+        kept = np.abs(residuals) <= TRIMMED * deviation
+    return [*(float(value) for value in coefficients), noise]
 
 
 def _reference(patient: Patient, channel: str, reference: str) -> np.ndarray:
