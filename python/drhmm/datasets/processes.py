@@ -1,0 +1,70 @@
+"""Random processes that simulated vital signs are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._validation import Array
+
+#: Samples that are summed at once in `relax`: long enough to be quick, short enough for powers of the decay.
+BLOCK = 200
+
+
+def relax(target: Array, start: float, time_constant: float) -> Array:
+    """x_t = x_{t-1} + (target_t - x_{t-1}) / time_constant from x_{-1} = start: what a slow sensor shows.
+
+    In blocks: x_t = decay^(t+1) start + sum_s decay^(t-s) target_s / time_constant.
+    """
+    decay = max(1 - 1 / max(time_constant, 1.0), 1e-1)
+    out = np.empty(len(target))
+    powers = decay ** np.arange(1, BLOCK + 1)
+    value = start
+    for begin in range(0, len(target), BLOCK):
+        part = target[begin : begin + BLOCK]
+        power = powers[: len(part)]
+        # The smallest power is far above the range of double where decay >= 0.1 and 200 samples are summed.
+        out[begin : begin + BLOCK] = power * (value + (1 - decay) * np.cumsum(part / power))
+        value = out[begin + len(part) - 1]
+    return out
+
+
+def wander(random: np.random.RandomState, n_samples: int, time_constant: float, deviation: float) -> Array:
+    """A stationary autoregression of order 1 around 0, with this standard deviation and correlation time."""
+    decay = max(1 - 1 / time_constant, 1e-1)
+    noise = random.standard_normal(n_samples) * np.sqrt(1 - decay**2) / (1 - decay)
+    return deviation * relax(noise, random.standard_normal(), time_constant)
+
+
+def bump(n_samples: int, rise: int, fall: int) -> Array:
+    """From 0 to 1 in `rise` samples, 1 in between, and back to 0 in the last `fall` samples, smoothly."""
+    time = np.arange(n_samples)
+    up = np.clip((time + 1) / max(rise, 1), 0, 1)
+    down = np.clip((n_samples - time) / max(fall, 1), 0, 1)
+    shape: Array = np.minimum(up, down)
+    return shape * shape * (3 - 2 * shape)
+
+
+def places(
+    random: np.random.RandomState,
+    durations: Array,
+    n_samples: int,
+    kept_free: list[tuple[int, int]],
+    gap: int,
+) -> list[tuple[int, int]]:
+    """Intervals of these durations at random places, `gap` apart from one another and from those kept free.
+
+    A duration for which no place is found in a hundred tries is left out.
+    """
+    taken = list(kept_free)
+    found = []
+    for duration in durations.astype(np.int64):
+        for _ in range(100):
+            if duration >= n_samples:
+                break
+            begin = int(random.randint(0, n_samples - duration))
+            end = begin + int(duration)
+            if all(end + gap <= other_begin or begin >= other_end + gap for other_begin, other_end in taken):
+                taken.append((begin, end))
+                found.append((begin, end))
+                break
+    return sorted(found)
