@@ -215,7 +215,7 @@ def figure_of_sequence(options, n=200, shown=600):
     model = system(SYSTEMS[0], 0).fit(X, y)
     panels = {words: model.predict_proba(X_test, method=method) for method, words in ESTIMATES.items()}
     names = [f"sin({f} t)" for f in ("0.2", "0.4", "0.6")]
-    title = f"Density ratio HMM, noise of standard deviation .25, {n} training windows of each regime"
+    title = f"Density ratio HMM, noise of standard deviation .25, n = {n}"
     axes = plotting.sequence(X_test, panels, states=y_test, names=names, title=title)
     return axes[0].figure
 
