@@ -135,13 +135,18 @@ def table(results, high_is_good, digits, times):
 
 def verdict(results, column, good):
     """Who is first and where ours stands."""
-    order = sorted(results, key=lambda system: results[system][column][0], reverse=good)
-    first, place = order[0], order.index(OURS if OURS in order else anomalies.OURS) + 1
-    ours = results[OURS if OURS in order else anomalies.OURS][column][0]
+    means = {system: round(cells[column][0], 3) for system, cells in results.items()}
+    own = OURS if OURS in means else anomalies.OURS
+    order = sorted(means, key=means.get, reverse=good)
+    place = 1 + sum(mean > means[own] if good else mean < means[own] for mean in means.values())
+    ties = [system for system in order if system != own and means[system] == means[own]]
+    shared = f", level with {', '.join(ties)}" if ties else ""
     if place == 1:
-        return f"{column}: ours is first ({ours:.3f}; next {order[1]}, {results[order[1]][column][0]:.3f})"
-    leader = f"{first} is first ({results[first][column][0]:.3f})"
-    return f"{column}: {leader}, ours is number {place} of {len(order)} ({ours:.3f})"
+        behind = [system for system in order if means[system] != means[own]]
+        following = f"; next {behind[0]}, {means[behind[0]]:.3f}" if behind else ""
+        return f"{column}: ours is first ({means[own]:.3f}{shared}{following})"
+    leader = f"{order[0]} is first ({means[order[0]]:.3f})"
+    return f"{column}: {leader}, ours is number {place} of {len(order)} ({means[own]:.3f}{shared})"
 
 
 def report(store, splits, options):
@@ -202,6 +207,7 @@ def figure_of_scores(store, splits, options):
         axes[0, column].set_title(name, loc="left", fontsize=10)
         axes[0, column].set_xlabel("accuracy")
         axes[1, column].set_xlabel("log loss, nats")
+        axes[1, column].set_xscale("log")
     for axis in axes.flat:
         axis.set_yticks(-np.arange(len(PEERS)), list(PEERS), fontsize=9)
         axis.grid(color="#dddddd", linewidth=0.6)

@@ -103,5 +103,5 @@ def calibration(y: Any, probabilities: Any, *, n_bins: int = 10, ax: Axes | None
     axes.set_aspect("equal")
     axes.set_xlabel("probability that was given")
     axes.set_ylabel("share of frames where it came true")
-    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    axes.legend(frameon=False, fontsize=9, loc="best")
     return axes

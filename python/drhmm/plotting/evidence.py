@@ -45,8 +45,7 @@ def evidence(
     names : sequence of str, optional
         Names of the states for the legend.
     limit : float, optional
-        Where the vertical axis ends on both sides, and what is beyond it is drawn; the largest finite value by
-        default.
+        Evidence beyond it, in either direction, is drawn at it; the largest finite value by default.
     ax : matplotlib.axes.Axes, optional
         Where to draw; new axes by default.
 
@@ -73,15 +72,16 @@ def evidence(
     check_number(limit, "limit", low=0, low_open=True)
     axes = axes_or_new(ax, 10, 3)
     axes.axhline(0, color="#999999", linewidth=0.8, zorder=0)
-    for state in [0] if n_states == 2 else range(n_states):
+    drawn = np.clip(heights, -limit, limit)[:, : 1 if n_states == 2 else n_states]
+    for state in range(drawn.shape[1]):
         label = f"{labels[0]} against {labels[1]}" if n_states == 2 else labels[state]
-        axes.plot(np.clip(heights[:, state], -limit, limit), linewidth=0.8, color=color(state), label=label)
-    bottom = -1.05 * limit
+        axes.plot(drawn[:, state], linewidth=0.9, color=color(state), label=label)
+    low, high = np.fmin.reduce(drawn, axis=None, initial=0.0), np.fmax.reduce(drawn, axis=None, initial=0.0)
+    margin = 0.05 * max(high - low, 1e-3)
     if truth is not None:
         for begin, end, state in runs(truth):
             axes.axvspan(begin - 0.5, end - 0.5, 0, STRIP, color=color(state), linewidth=0)
-        bottom = -limit - (2.1 * limit) * STRIP / (1 - STRIP)
-    axes.set_ylim(bottom, 1.05 * limit)
+    axes.set_ylim(low - (1 if truth is None else 2.5) * margin, high + margin)
     axes.set_xlim(-0.5, n_frames - 0.5)
     axes.set_xlabel("frame")
     axes.set_ylabel("evidence of a frame, nats")

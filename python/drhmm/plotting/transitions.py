@@ -48,7 +48,11 @@ def transitions(transmat: Any, *, names: Any = None, ax: Axes | None = None) -> 
     for i, j in np.ndindex(*matrix.shape):
         ink = "white" if matrix[i, j] > 0.3 else "#222222"
         axes.text(j, i, _written(float(matrix[i, j])), ha="center", va="center", color=ink, fontsize=9)
-    axes.set_xticks(range(len(labels)), labels, rotation=0 if max(map(len, labels)) < 9 else 45)
+    axes.set_xticks(range(len(labels)), labels)
+    if max(map(len, labels)) > 9:
+        axes.tick_params(axis="x", labelrotation=45)
+        for label in axes.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(labels)), labels)
     axes.set_xlabel("to")
     axes.set_ylabel("from")
