@@ -9,7 +9,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from .._validation import Array, as_floats, check_integer
-from .style import as_curves, as_states, axes_or_new, color, place_of
+from .style import as_curves, as_states, axes_or_new, color, place_of, unit_square
 
 
 def _confidence(y: Any, probabilities: Any, name: str) -> tuple[Array, npt.NDArray[np.bool_]]:
@@ -98,10 +98,6 @@ def calibration(y: Any, probabilities: Any, *, n_bins: int = 10, ax: Axes | None
         number = f"calibration error {_error(means, shares, weights):.3f}"
         axes.plot(means, shares, color=color(k), linewidth=1.2, label=f"{name}: {number}" if name else number)
         axes.scatter(means, shares, s=10 + 200 * weights, color=color(k), alpha=0.8, linewidth=0)
-    axes.set_xlim(-0.02, 1.02)
-    axes.set_ylim(-0.02, 1.02)
-    axes.set_aspect("equal")
-    axes.set_xlabel("probability that was given")
-    axes.set_ylabel("share of frames where it came true")
     axes.legend(frameon=False, fontsize=9, loc="best")
+    unit_square(axes, "probability that was given", "share of frames where it came true")
     return axes

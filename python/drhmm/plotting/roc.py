@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from sklearn.metrics import auc, roc_curve
 
 from .._validation import Array, as_floats
-from .style import as_curves, axes_or_new, color, place_of
+from .style import as_curves, axes_or_new, color, place_of, unit_square
 
 
 def _as_events(values: Any, name: str) -> npt.NDArray[np.bool_]:
@@ -107,10 +107,6 @@ def roc(y: Any, scores: Any, *, ax: Axes | None = None) -> Axes:
         label = f"{name}: {numbers}" if name else numbers
         axes.plot(false_alarms, detections, color=color(k), linewidth=1.6, label=label)
         axes.plot(rate, 1 - rate, "o", color=color(k), markersize=6, markeredgecolor="white")
-    axes.set_xlim(-0.01, 1.01)
-    axes.set_ylim(-0.01, 1.01)
-    axes.set_aspect("equal")
-    axes.set_xlabel("false alarms: share of frames without the event")
-    axes.set_ylabel("detections: share of frames with the event")
     axes.legend(frameon=False, fontsize=9, loc="lower right")
+    unit_square(axes, "false alarms: share of frames without the event", "detections: share of frames with the event")
     return axes

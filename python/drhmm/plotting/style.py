@@ -31,6 +31,11 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     return axes
 
 
+def unit_square(axes: Axes, across: str, up: str) -> None:
+    """Both axes from 0 to 1, of the same length, with room for dots on the border."""
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", xlabel=across, ylabel=up)
+
+
 def state_names(names: Any, n_states: int) -> list[str]:
     """One name per state."""
     if names is None:
