@@ -76,7 +76,8 @@ def toy_output(tmp_path_factory):
 class TestToy:
     def test_writes_tables_and_pictures(self, toy_output):
         page = (toy_output / "toy.md").read_text()
-        assert page.count("**yes**") + page.count("**no**") + page.count("**undecided**") == 3 * 2 * 2
+        verdicts = [line for line in page.splitlines() if line.endswith(("| yes |", "| no |", "| undecided |"))]
+        assert len(verdicts) >= 3 * 2 * 2
         assert (toy_output / "toy.png").stat().st_size > 10_000
         assert (toy_output / "toy_sequence.png").stat().st_size > 10_000
 
