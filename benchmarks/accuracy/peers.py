@@ -156,7 +156,7 @@ class MixtureHMMPerClass:
             own = slice(c * k, (c + 1) * k)
             whole.transmat_[own, own] = between[c, c] * _normal(part.transmat_)
         whole.weights_ = np.concatenate([_normal(part.weights_) for part in parts])
-        # hmmlearn leaves NaN in components without a frame (their weight is 0), and variances of 0 in spite of min_covar.
+        # hmmlearn leaves NaN in components without a frame (of weight 0), and variances of 0 in spite of min_covar.
         whole.means_ = np.nan_to_num(np.concatenate([part.means_ for part in parts]))
         whole.covars_ = np.maximum(np.nan_to_num(np.concatenate([part.covars_ for part in parts]), nan=1.0), 1e-3)
         self.whole, self.n_classes = whole, n_classes
