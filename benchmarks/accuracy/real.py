@@ -235,7 +235,7 @@ def figure_of_calibration(splits, options):
 def arguments(given=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with the four sets")
-    parser.add_argument("--seeds", type=int, default=5, help="seeds of systems that depend on one (5)")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of systems that depend on one (3)")
     parser.add_argument("--output", type=Path, default=Path("real"), help="folder for all results (real)")
     options = parser.parse_args(given)
     if options.seeds < 1:
