@@ -86,7 +86,8 @@ DETECTORS = {
 
 OURS = "density ratio HMM, p(unknown) > 1/2"
 SYSTEMS = (OURS, *DETECTORS)
-RANDOM = (OURS, "density ratio, row alone", "isolation forest")
+#: Ours is not among them: all 400 rows are kernel centres, and the seed has nothing to choose.
+RANDOM = ("isolation forest",)
 
 
 def by_chain(X, seed):
