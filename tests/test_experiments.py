@@ -12,6 +12,7 @@ from pathlib import Path
 import anomalies
 import figure1
 import numpy as np
+import pages
 import peers
 import pytest
 import real
@@ -274,3 +275,22 @@ def test_a_subset_keeps_order_shares_and_rare_classes():
     assert (np.diff(rows) > 0).all()
     assert np.sum(rows >= 990) == 10
     assert np.sum(rows < 990) == 99
+
+
+class TestPages:
+    README = "# All\n\n<!-- begin toy -->\nold\n<!-- end toy -->\n\nrest\n"
+
+    def test_a_page_replaces_its_part_without_title_and_one_level_deeper(self, tmp_path):
+        (tmp_path / "README.md").write_text(self.README)
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "toy.md").write_text("# Toy\n\nwords\n\n## Table\n\n| a |\n")
+        (tmp_path / "run" / "toy.png").write_bytes(b"picture")
+        for _ in range(2):
+            pages.main(["toy", str(tmp_path / "run"), "--readme", str(tmp_path / "README.md")])
+        text = "# All\n\n<!-- begin toy -->\n\nwords\n\n### Table\n\n| a |\n\n<!-- end toy -->\n\nrest\n"
+        assert (tmp_path / "README.md").read_text() == text
+        assert (tmp_path / "toy.png").read_bytes() == b"picture"
+
+    def test_a_readme_without_the_part_is_refused(self):
+        with pytest.raises(SystemExit, match="needs the lines <!-- begin real --> and <!-- end real --> once each"):
+            pages.insert(self.README, "real", "# Real\n")
