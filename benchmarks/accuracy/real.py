@@ -18,6 +18,7 @@ from pathlib import Path
 import anomalies
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 from peers import PEERS
 from results import Store, complete, markdown_table
 from sets import SOURCES, DataError, anomaly_files, check_folder, labelled_splits
@@ -208,6 +209,9 @@ def figure_of_scores(store, splits, options):
         axes[0, column].set_xlabel("accuracy")
         axes[1, column].set_xlabel("log loss, nats")
         axes[1, column].set_xscale("log")
+        axes[1, column].xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes[1, column].xaxis.set_major_formatter("{x:g}")
+        axes[1, column].xaxis.set_minor_formatter(NullFormatter())
     for axis in axes.flat:
         axis.set_yticks(-np.arange(len(PEERS)), list(PEERS), fontsize=9)
         axis.grid(color="#dddddd", linewidth=0.6)
