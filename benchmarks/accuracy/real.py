@@ -209,7 +209,7 @@ def figure_of_scores(store, splits, options):
         axes[0, column].set_xlabel("accuracy")
         axes[1, column].set_xlabel("log loss, nats")
         axes[1, column].set_xscale("log")
-        axes[1, column].xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes[1, column].xaxis.set_major_locator(LogLocator(subs=(1, 3)))
         axes[1, column].xaxis.set_major_formatter("{x:g}")
         axes[1, column].xaxis.set_minor_formatter(NullFormatter())
     for axis in axes.flat:
