@@ -221,7 +221,7 @@ def figure_of_accuracy(accuracies, options):
     axes[0, 0].set_ylabel("smoothed accuracy\n(mean, standard deviation)")
     axes[1, 0].set_ylabel("density ratio minus rival\n(mean, 95 % interval)")
     axes[0, 1].legend(frameon=False, loc="lower right")
-    axes[1, 1].legend(frameon=False, loc="upper right")
+    axes[1, 0].legend(frameon=False, loc="upper right")
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(axis="y", color="#dddddd", linewidth=0.6)
