@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC
 
 from drhmm import DensityRatioHMM
 from drhmm.ratios import FromClassifier, FromDensities, LeastSquares, TwoClass
+from drhmm.ratios.from_densities import held_out_log_likelihoods
 from drhmm.ratios.two_class import leave_one_out_scores
 from drhmm.reference import ratios as reference
 from problems import blobs
@@ -130,6 +131,16 @@ class TestFromDensities:
         far = np.vstack([X3[:5], [[1e3, 1e3]]])
         filtered = fitted.predict_proba(far, method="filter")
         assert_allclose(filtered[5], filtered[4] @ fitted.transmat_)
+
+    def test_bandwidths_are_judged_by_the_explicit_held_out_likelihood(self):
+        widths, likelihoods = np.array([0.01, 0.3, 1.0]), np.zeros(3)
+        for k, width in enumerate(widths):
+            for held_out in np.array_split(np.arange(len(X3)), 5):
+                rest = np.delete(X3, held_out, axis=0)
+                log_kernels = -np.square(X3[held_out][:, None] - rest).sum(axis=2) / (2 * width**2)
+                log_means = np.logaddexp.reduce(log_kernels, axis=1) - np.log(len(rest))
+                likelihoods[k] += np.sum(log_means - X3.shape[1] * np.log(width * np.sqrt(2 * np.pi)))
+        assert_allclose(held_out_log_likelihoods(X3, widths), likelihoods)
 
 
 class Nearest:

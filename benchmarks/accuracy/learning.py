@@ -15,8 +15,10 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from anomalies import trailing_mean
 from hmmlearn.hmm import GaussianHMM
 from scipy.optimize import linear_sum_assignment
+from sets import anomaly_files, labelled_splits
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -102,34 +104,15 @@ def noisy_sines(n_seeds):
     return lines
 
 
-def load(folder, name):
-    with np.load(folder / f"{name}.npz", allow_pickle=False) as archive:
-        return {key: archive[key] for key in archive.files}
-
-
-def split(data, test):
-    """(X, y, lengths) of the training and of the test sequences."""
-    rows = np.repeat(test, data["lengths"])
-    return [(data["X"][part], data["y"][part], data["lengths"][own]) for part, own in ((~rows, ~test), (rows, test))]
-
-
 def labelled_sets(folder):
     """Name, settings, training and test data of the sets with labels."""
-    data = load(folder, "mhealth_athens")
-    n = int(0.7 * len(data["X"]))
-    train, test = (data["X"][:n], data["y"][:n], [n]), (data["X"][n:], data["y"][n:], [len(data["X"]) - n])
-    yield "mhealth_athens, window 6", {"window": 6}, train, test
-    data = load(folder, "apnea_ecg")
-    yield "apnea_ecg", {}, *split(data, data["released"] != 1)
-    data = load(folder, "occupancy")
-    train, test = split(data, np.array([True, False, True]))
-    yield "occupancy", {}, train, test
-    yield (
-        "occupancy, FromClassifier(LogisticRegression())",
-        {"ratio": FromClassifier(LogisticRegression())},
-        train,
-        test,
-    )
+    splits = {split.name: split for split in labelled_splits(folder)}
+    for name in ("mhealth_athens", "apnea_ecg", "occupancy"):
+        split = splits[name]
+        words = f"{name}, window {split.window}" if split.window > 1 else name
+        yield words, {"window": split.window}, split.train, split.test
+    ratio = FromClassifier(LogisticRegression())
+    yield "occupancy, FromClassifier(LogisticRegression())", {"ratio": ratio}, split.train, split.test
 
 
 def real(folder, n_seeds):
@@ -151,27 +134,16 @@ def real(folder, n_seeds):
     return lines
 
 
-def trailing_mean(samples, width):
-    sums = np.vstack([np.zeros(samples.shape[1]), np.cumsum(samples, axis=0)])
-    high = np.arange(1, len(samples) + 1)
-    low = np.maximum(high - width, 0)
-    return (sums[high] - sums[low]) / (high - low)[:, None]
-
-
 def skab(folder):
     """Anomalies per file: learned from the first 400 rows as one state, p(* | y_1..t) > 1/2 is an alarm."""
-    data = load(folder, "skab")
-    ends = np.cumsum(data["lengths"])
     lines = ["| mean of the last | F1 | false alarms, % | missed, % | AUC |", "|---|---|---|---|---|"]
     for width in (1, 5, 10, 20):
         probabilities, truths = [], []
-        for begin, end in zip(ends - data["lengths"], ends, strict=True):
-            if not data["y"][begin:end].any():
-                continue  # the file without anomalies is not part of the protocol
-            X = trailing_mean(data["X"][begin:end], width)
+        for samples, y in anomaly_files(folder):  # the file without anomalies is not part of the protocol
+            X = trailing_mean(samples, width)
             model = DensityRatioHMM(novelty=True, random_state=0).fit(X[:400], np.zeros(400, dtype=int))
             probabilities.append(model.novelty_proba(X[400:]))
-            truths.append(data["y"][begin:end][400:] == 1)
+            truths.append(y[400:] == 1)
         probability, truth = np.concatenate(probabilities), np.concatenate(truths)
         alarm = probability > 0.5
         f1 = 2 * np.sum(alarm & truth) / (alarm.sum() + truth.sum())

@@ -1,4 +1,4 @@
-"""Pictures of sequences and what a model makes of them; needs matplotlib (``pip install "drhmm[plot]"``)."""
+"""A sequence with its true states and the probabilities of the states over time."""
 
 from __future__ import annotations
 
@@ -11,24 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ._validation import as_matrix
-
-__all__ = ["sequence"]
-
-#: Colours that stay apart for colour-blind readers and in print (Okabe and Ito), repeated after eight states.
-COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#666666")
-
-
-def _runs(states: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """(begin, end, state) of every stretch of equal states."""
-    borders = np.flatnonzero(np.diff(states)) + 1
-    begins, ends = np.r_[0, borders], np.r_[borders, len(states)]
-    return [(int(b), int(e), int(states[b])) for b, e in zip(begins, ends, strict=True)]
+from .._validation import as_matrix
+from .style import as_states, color, new_figure, runs, state_names
 
 
 def _strip(axes: Axes, states: npt.NDArray[np.int64]) -> None:
-    for begin, end, state in _runs(states):
-        axes.axvspan(begin - 0.5, end - 0.5, color=COLORS[state % len(COLORS)], linewidth=0)
+    for begin, end, state in runs(states):
+        axes.axvspan(begin - 0.5, end - 0.5, color=color(state), linewidth=0)
     axes.set_yticks([])
 
 
@@ -36,8 +25,7 @@ def _stack(axes: Axes, posteriors: npt.NDArray[np.float64]) -> None:
     """Probabilities of all states on top of one another, each frame as wide as one step."""
     edges = np.repeat(np.arange(len(posteriors) + 1) - 0.5, 2)[1:-1]
     heights = np.repeat(posteriors, 2, axis=0).T
-    colors = [COLORS[k % len(COLORS)] for k in range(len(heights))]
-    axes.stackplot(edges, heights, colors=colors, linewidth=0)
+    axes.stackplot(edges, heights, colors=[color(k) for k in range(len(heights))], linewidth=0)
     axes.set_ylim(0, 1)
     axes.set_yticks([0, 1])
 
@@ -81,14 +69,12 @@ def sequence(
     for name, values in panels.items():
         if values.shape != (len(samples), n_states):
             raise ValueError(f"posteriors[{name!r}] must have shape {(len(samples), n_states)}, got {values.shape}")
-    truth = None if states is None else np.asarray(states, dtype=np.int64)
-    if truth is not None and truth.shape != (len(samples),):
-        raise ValueError(f"states must have shape {(len(samples),)}, got {truth.shape}")
-    labels = [f"state {k}" for k in range(n_states)] if names is None else [str(name) for name in names]
+    truth = None if states is None else as_states(states, len(samples), n_states)
+    labels = state_names(names, n_states)
 
     heights = [2.2] + ([] if truth is None else [0.35]) + [1.0] * len(panels)
     if figure is None:
-        figure = Figure(figsize=(10, 0.9 * sum(heights) + 1.2), layout="constrained", dpi=120)
+        figure = new_figure(10, 0.9 * sum(heights) + 1.2)
     axes: list[Axes] = list(
         figure.subplots(len(heights), 1, sharex=True, gridspec_kw={"height_ratios": heights}, squeeze=False)[:, 0]
     )
@@ -107,7 +93,7 @@ def sequence(
     axes[-1].set_xlabel("frame")
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
-    patches = [Patch(color=COLORS[k % len(COLORS)], label=label) for k, label in enumerate(labels)]
+    patches = [Patch(color=color(k), label=label) for k, label in enumerate(labels)]
     figure.legend(handles=patches, loc="outside upper right", ncols=min(n_states, 8), frameon=False, fontsize=9)
     if title is not None:
         figure.suptitle(title, x=0.01, ha="left", fontsize=11)

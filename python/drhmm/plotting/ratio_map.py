@@ -1,0 +1,65 @@
+"""What one step of a two-state chain does to a ratio."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from .._validation import as_floats
+from .style import axes_or_new
+
+
+def ratio_map(
+    stay: Any = (0.5, 0.6, 0.8, 0.95, 0.99, 0.999, 1.0),
+    *,
+    limits: tuple[float, float] = (1e-4, 1e4),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the predicted ratio of two states against the ratio of the frame before (Fig. 1 of the paper).
+
+    Parameters
+    ----------
+    stay : float or array of float
+        Probabilities a of staying in either state, between 0 and 1: one curve each.
+    limits : (float, float)
+        Smallest and largest ratio; both axes are logarithmic.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With one line per probability.
+
+    Notes
+    -----
+    With A = [[a, 1 - a], [1 - a, a]] the ratio r(t-1) becomes (a r + 1 - a) / ((1 - a) r + a): always 1 for a = 1/2,
+    unchanged for a = 1, and otherwise confined to between (1 - a) / a and its inverse, however sure the past was.
+    """
+    values = np.atleast_1d(as_floats(stay, "stay"))
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"stay must be a number or a list of numbers, got shape {values.shape}")
+    wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
+    if len(wrong) > 0:
+        raise ValueError(f"stay has {values[wrong[0]]} at place {wrong[0]}: probabilities are 0 to 1")
+    low, high = limits
+    if not 0 < low < high < np.inf:
+        raise ValueError(f"limits must be two rising positive numbers, got {limits}")
+    axes = axes_or_new(ax, 5.6, 5)
+    ratios = np.geomspace(low, high, 401)
+    # From light to dark with a: a sequence of one hue, unlike the colours of states.
+    shades = np.linspace(0.25, 1.0, len(values))
+    for a, shade in zip(values, shades, strict=True):
+        predicted = (a * ratios + 1 - a) / ((1 - a) * ratios + a)
+        ink = (1 - shade * (1 - 0.0), 1 - shade * (1 - 0.27), 1 - shade * (1 - 0.5))
+        axes.loglog(ratios, predicted, color=ink, linewidth=1.8, label=f"a = {a:g}")
+    axes.set_xlim(low, high)
+    axes.set_ylim(low, high)
+    axes.set_aspect("equal")
+    axes.set_xlabel("ratio of the frame before, r(t-1)")
+    axes.set_ylabel("predicted ratio at t")
+    axes.grid(color="#eeeeee", linewidth=0.6)
+    axes.legend(frameon=False, fontsize=9, loc="upper left", reverse=True)
+    return axes

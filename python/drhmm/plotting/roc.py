@@ -1,0 +1,112 @@
+"""Detection: ROC curves with their equal error rates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from sklearn.metrics import auc, roc_curve
+
+from .._validation import Array, as_floats
+from .style import as_curves, axes_or_new, color, place_of, unit_square
+
+
+def _as_events(values: Any, name: str) -> npt.NDArray[np.bool_]:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
+    if len(array) == 0:
+        raise ValueError(f"{name} is empty")
+    wrong = np.flatnonzero(~np.isin(array, (0, 1)))
+    if len(wrong) > 0:
+        raise ValueError(f"{name} has {array[wrong[0]]!r} at frame {wrong[0]}: it is 0 or 1, False or True")
+    events: npt.NDArray[np.bool_] = array.astype(bool)
+    if events.all() or not events.any():
+        raise ValueError(f"{name} is {array[0]!r} at every frame: both kinds are needed")
+    return events
+
+
+def _as_scores(values: Any, n_frames: int, name: str) -> Array:
+    scores = as_floats(values, name)
+    if scores.shape != (n_frames,):
+        raise ValueError(f"{name} must have shape {(n_frames,)}, got {scores.shape}")
+    if np.isnan(scores).any():
+        raise ValueError(f"{name} is NaN at frame {int(np.flatnonzero(np.isnan(scores))[0])}")
+    return scores
+
+
+def _curve(events: npt.NDArray[np.bool_], scores: Array) -> tuple[Array, Array]:
+    """Rates of false alarms and of detections, both rising from 0 to 1; infinite scores keep their order."""
+    order = np.unique(scores, return_inverse=True)[1]
+    false_alarms, detections, _ = roc_curve(events, order, drop_intermediate=False)
+    return false_alarms, detections
+
+
+def _crossing(false_alarms: Array, detections: Array) -> float:
+    """Where the straight pieces of the curve meet false alarms = misses."""
+    # The excess rises from -1 to 1, so that it crosses 0 once.
+    excess = false_alarms - (1 - detections)
+    return float(np.interp(0.0, excess, false_alarms))
+
+
+def equal_error_rate(y: Any, scores: Any) -> float:
+    """The rate of false alarms at the threshold where it equals the rate of misses.
+
+    Parameters
+    ----------
+    y : array of shape (T,)
+        1 or True where there is something to detect.
+    scores : array of shape (T,)
+        High where something is detected; probabilities, or any other measure.
+
+    Returns
+    -------
+    float
+        Interpolated along the ROC curve.
+
+    Examples
+    --------
+    >>> from drhmm.plotting import equal_error_rate
+    >>> equal_error_rate([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
+    0.5
+    """
+    events = _as_events(y, "y")
+    return _crossing(*_curve(events, _as_scores(scores, len(events), "scores")))
+
+
+def roc(y: Any, scores: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw detections against false alarms, with the area under each curve and its equal error rate.
+
+    Parameters
+    ----------
+    y : array of shape (T,)
+        1 or True where there is something to detect.
+    scores : array of shape (T,), or mapping of str to such arrays
+        High where something is detected: one curve, or one for each name.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With one line per curve, a dot at its equal error rate, and both numbers in the legend.
+    """
+    events = _as_events(y, "y")
+    curves = {
+        name: _curve(events, _as_scores(values, len(events), place_of("scores", name)))
+        for name, values in as_curves(scores, "scores").items()
+    }
+    axes = axes_or_new(ax, 5, 5)
+    axes.plot([0, 1], [1, 0], color="#999999", linewidth=0.8, linestyle=":", zorder=0)
+    axes.plot([0, 1], [0, 1], color="#cccccc", linewidth=0.8, zorder=0)
+    for k, (name, (false_alarms, detections)) in enumerate(curves.items()):
+        rate = _crossing(false_alarms, detections)
+        numbers = f"AUC {auc(false_alarms, detections):.3f}, EER {rate:.3f}"
+        label = f"{name}: {numbers}" if name else numbers
+        axes.plot(false_alarms, detections, color=color(k), linewidth=1.6, label=label)
+        axes.plot(rate, 1 - rate, "o", color=color(k), markersize=6, markeredgecolor="white")
+    axes.legend(frameon=False, fontsize=9, loc="lower right")
+    unit_square(axes, "false alarms: share of frames without the event", "detections: share of frames with the event")
+    return axes

@@ -1,0 +1,81 @@
+"""What all pictures share: colours, new axes, names of states and of curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+#: Colours that stay apart for colour-blind readers and in print (Okabe and Ito), repeated after eight states.
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#666666")
+
+
+def color(k: int) -> str:
+    """Colour of the state or curve `k`."""
+    return COLORS[k % len(COLORS)]
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure of that many inches."""
+    return Figure(figsize=(width, height), layout="constrained", dpi=120)
+
+
+def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
+    """The given axes, or those of a new figure, without the frame's upper and right side."""
+    axes: Axes = new_figure(width, height).subplots() if ax is None else ax
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def unit_square(axes: Axes, across: str, up: str) -> None:
+    """Both axes from 0 to 1, of the same length, with room for dots on the border."""
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", xlabel=across, ylabel=up)
+
+
+def state_names(names: Any, n_states: int) -> list[str]:
+    """One name per state."""
+    if names is None:
+        return [f"state {k}" for k in range(n_states)]
+    given = [str(name) for name in names]
+    if len(given) != n_states:
+        raise ValueError(f"names must have one entry for each of the {n_states} states, got {len(given)}: {given}")
+    return given
+
+
+def as_states(values: Any, n_frames: int, n_states: int, name: str = "states") -> npt.NDArray[np.int64]:
+    """True states as indices 0..n_states-1, one per frame."""
+    array = np.asarray(values)
+    if array.shape != (n_frames,):
+        raise ValueError(f"{name} must have shape {(n_frames,)}, got {array.shape}")
+    if array.dtype.kind not in "iub":
+        raise ValueError(f"{name} must hold state indices (integers), got dtype {array.dtype}")
+    states = array.astype(np.int64)
+    wrong = np.flatnonzero((states < 0) | (states >= n_states))
+    if len(wrong) > 0:
+        raise ValueError(f"{name} has {states[wrong[0]]} at frame {wrong[0]}: states are 0 to {n_states - 1}")
+    return states
+
+
+def as_curves(values: Any, name: str) -> dict[str, Any]:
+    """Named curves; a single one has no name."""
+    if not isinstance(values, Mapping):
+        return {"": values}
+    if not values:
+        raise ValueError(f"{name} is empty: there is nothing to draw")
+    return {str(key): value for key, value in values.items()}
+
+
+def place_of(name: str, curve: str) -> str:
+    """How an error message names a curve."""
+    return f"{name}[{curve!r}]" if curve else name
+
+
+def runs(states: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    """(begin, end, state) of every stretch of equal states."""
+    borders = np.flatnonzero(np.diff(states)) + 1
+    begins, ends = np.r_[0, borders], np.r_[borders, len(states)]
+    return [(int(b), int(e), int(states[b])) for b, e in zip(begins, ends, strict=True)]
