@@ -165,7 +165,7 @@ class TestPredict:
             DensityRatioHMM().predict(X)
 
     def test_another_number_of_columns(self, fitted):
-        with pytest.raises(ValueError, match="X has 3 features, but the model was learned from 2 features"):
+        with pytest.raises(ValueError, match="X has 3 features, but Model is expecting 2 features as input"):
             fitted.predict(np.zeros((5, 3)))
 
     def test_infinite_value(self, fitted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,13 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
     labels = _label_array(y)
     n_rows = len(sequences.samples)
     if labels.shape == (n_rows, 1):
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected; use y.ravel()",
+            DataConversionWarning,
+            stacklevel=4,
+        )
         labels = labels[:, 0]
     if labels.shape != (n_rows,):
         raise ValueError(f"y must have one label per row: shape {(n_rows,)}, got {labels.shape}")

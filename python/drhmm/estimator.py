@@ -13,7 +13,8 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from ._inference import BatchInference
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
-from ._sequences import Sequences, as_sequences, feature_names_of
+from ._sequences import Sequences, as_sequences
+from ._tables import feature_names_of
 from ._validation import LARGEST, Array, as_weights, check_choice, check_integer, check_number, read_only, thread_count
 from .contents import as_json
 from .evidence import KernelEvidence
@@ -105,7 +106,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     selection_ : Selection or None
         The cross-validation table of sigma and rho.
     n_iter_, converged_, history_ : int, bool, list of float
-        Iterations of EM, whether it converged, and its gain after each.
+        Iterations of EM, whether it converged, and its gain after each; 1, True and nothing where all labels were
+        known, and the solution is closed.
     model_ : Model
         All of it, frozen, for inference.
     n_features_in_ : int
@@ -176,9 +178,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
-        """NaN is allowed: it marks missing samples."""
+        """NaN is allowed: it marks missing samples. Labels are not needed where the number of states is given."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.target_tags.required = self.n_states is None
         return tags
 
     def _check_parameters(self) -> None:
@@ -234,7 +237,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             classes, codes = learn_classes(as_labels(y, sequences), sequences, allow_one=self.novelty)
         if len(classes) == 0:
             if self.n_states is None:
-                raise ValueError("n_states is needed where no frame is labelled")
+                raise ValueError(
+                    "n_states is needed where no frame is labelled; without it, DensityRatioHMM requires y to be "
+                    "passed, but the target y is None or holds no known label"
+                )
             if self.class_weight is not None:
                 raise ValueError("class_weight needs labels, and no frame is labelled")
             return np.arange(self.n_states), codes
@@ -329,7 +335,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             model,
             rho=getattr(learned.source, "rho_", None),
             selection=getattr(learned.source, "selection_", None),
-            n_iter=learned.n_iter,
+            n_iter=max(1, learned.n_iter),
             converged=learned.converged,
             history=learned.history,
         )
@@ -341,7 +347,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         *,
         rho: float | None = None,
         selection: Selection | None = None,
-        n_iter: int = 0,
+        n_iter: int = 1,
         converged: bool = True,
         history: Sequence[float] = (),
     ) -> None:
@@ -407,6 +413,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
                 )
             partial = PartialFit.begin(first.model_, first.rho_, self._rules(len(first.classes_)))
             selection = first.selection_
+        else:
+            self._model_for(X)
         self._check_parameters()
         sequences = partial.model.read(X, lengths, sequence_id)
         codes = encode(as_labels(y, sequences), partial.model.classes, sequences)
