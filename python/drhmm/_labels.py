@@ -54,7 +54,7 @@ def _label_array(y: Any) -> npt.NDArray[Any]:
     return np.asarray(y)
 
 
-def _is_known(labels: npt.NDArray[Any], allow_one: bool) -> npt.NDArray[np.bool_]:
+def is_known(labels: npt.NDArray[Any], allow_one: bool) -> npt.NDArray[np.bool_]:
     """False for -1 among integers, NaN among floats, NaT among times, and None or NaN among objects.
 
     Integers that are -1 and 1 and nothing else are two classes, unless one class is enough.
@@ -83,7 +83,7 @@ def learn_classes(
     labels: npt.NDArray[Any], sequences: Sequences, allow_one: bool = False
 ) -> tuple[npt.NDArray[Any], Codes]:
     """Sorted classes and the code of every label."""
-    known = _is_known(labels, allow_one)
+    known = is_known(labels, allow_one)
     if not known.any():
         return labels[:0], np.full(len(labels), UNKNOWN, dtype=np.int64)
     values = labels[known]
@@ -114,7 +114,7 @@ def encode(
     codes = np.array([code_of.get(label, UNKNOWN) for label in labels.tolist()], dtype=np.int64)
     wrong = codes == UNKNOWN
     if allow_unknown:
-        wrong &= _is_known(labels, allow_one=True)
+        wrong &= is_known(labels, allow_one=True)
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])
         label, row = labels[place : place + 1].tolist()[0], sequences.row(place)

@@ -101,7 +101,7 @@ def predict_frame(
     for name in result_names(fitted, method, probabilities):
         if name in frame.columns:
             raise ValueError(f"df has a column {name!r} already, the name of a column of the result")
-    rows = read_rows(frame, _features(fitted, frame.columns, features, (sequence, time)), sequence, time)
+    rows = read_rows(frame, features_of(fitted, frame.columns, features, (sequence, time)), sequence, time)
     step = step if step is not None else fitted.settings.get("time_step")
     try:
         columns = results(
@@ -117,7 +117,7 @@ def predict_frame(
     except ImpossibleDataError as error:
         raise ImpossibleDataError(error.sequence, error.frame, rows.row(error.row)) from None
     series = [
-        nw.new_series(name, _plain(rows.restore(values)), backend=frame.implementation)
+        nw.new_series(name, plain(rows.restore(values)), backend=frame.implementation)
         for name, values in columns.items()
     ]
     result: IntoDataFrameT = frame.with_columns(*series).to_native()
@@ -192,6 +192,11 @@ def read_rows(frame: nw.DataFrame[Any], features: Sequence[str], sequence: str |
     return Rows(samples, lengths, order, times, time)
 
 
+def times_of(df: Any, name: str) -> Array:
+    """A column of times as numbers."""
+    return _seconds(_narwhals().from_native(df, eager_only=True)[name])
+
+
 def _seconds(series: nw.Series[Any]) -> Array:
     """Times as numbers: numbers as they are, dates and durations in seconds."""
     nw = _narwhals()
@@ -218,7 +223,7 @@ def _refuse_nulls(series: nw.Series[Any], problem: str) -> None:
         raise ValueError(f"column {series.name!r}, row {int(np.flatnonzero(null)[0])}: {problem}")
 
 
-def _features(
+def features_of(
     model: Model, columns: Sequence[str], features: Sequence[str] | None, others: tuple[str | None, ...]
 ) -> list[str]:
     """The columns that a model was learned from, in its order."""
@@ -242,7 +247,7 @@ def _features(
     return names
 
 
-def _plain(values: npt.NDArray[Any]) -> Any:
+def plain(values: npt.NDArray[Any]) -> Any:
     """Labels that are text or objects as a list, which every library understands."""
     return values.tolist() if values.dtype.kind in "OUS" else values
 
