@@ -1,6 +1,6 @@
 """Learning and prediction on Dask with one worker and with two, measured; writes SCALING.md beside this file.
 
-    python benchmarks/dask/scaling.py --folder /tmp/drhmm-dask [--frames 5000000]
+    python benchmarks/cluster/scaling.py --folder /tmp/drhmm-dask [--frames 5000000]
 
 Frames are generated (seeded) into Parquet files in the folder, one partition each. What is there already, data and
 measurements, is not made again: a run that was stopped goes on. The models of all runs are asserted to be equal.
@@ -17,13 +17,13 @@ import sys
 import time
 from pathlib import Path
 
+import dask
 import dask.dataframe as dd
 import distributed
 import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-import dask
 import drhmm
 import drhmm.dask
 from drhmm import DensityRatioHMM
@@ -116,7 +116,7 @@ def report(options, rows, n_rows):
     lines = [
         "# Dask: measured",
         "",
-        f"Made by `python benchmarks/dask/scaling.py --frames {options.frames} --rows {n_rows} --basis "
+        f"Made by `python benchmarks/cluster/scaling.py --frames {options.frames} --rows {n_rows} --basis "
         f"{options.basis}`; {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"Dask {dask.__version__}, distributed {distributed.__version__}, "
         f"drhmm {drhmm.__version__}. Workers are processes of one thread on one machine; medians of {options.repeats}.",
