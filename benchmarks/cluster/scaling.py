@@ -153,15 +153,16 @@ def main():
     parser.add_argument("--repeats", type=int, default=3, help="runs of which the median is reported")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "SCALING.md", help="the page to write")
     options = parser.parse_args()
-    if options.rows % SEQUENCE_ROWS or options.frames % (4 * options.rows):
-        parser.error(f"--rows must be a multiple of {SEQUENCE_ROWS}, and --frames one of four times --rows")
+    if options.rows % SEQUENCE_ROWS or options.frames % options.rows or options.frames < 4 * options.rows:
+        parser.error(f"--rows must be a multiple of {SEQUENCE_ROWS}, and --frames one of --rows, four of them or more")
     os.environ["DRHMM_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
     paths = generate(options.folder, options.frames, options.rows)
     record = options.folder / "measured.json"
     measured = json.loads(record.read_text()) if record.exists() else {}
     # A quarter of the frames shows that memory does not grow with them.
-    cases = [(frames, workers) for frames in (options.frames // 4, options.frames) for workers in (1, 2)]
+    quarter = options.frames // options.rows // 4 * options.rows
+    cases = [(frames, workers) for frames in (quarter, options.frames) for workers in (1, 2)]
     for repeat in range(options.repeats):
         for frames, workers in cases:
             key = f"{frames} frames, {workers} workers, {options.rows} rows, {options.basis} centres, run {repeat}"
