@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import dask
 import numpy as np
 import pandas as pd
 import pytest
 
-import dask
 import drhmm
 
 ROOT = Path(__file__).parent.parent

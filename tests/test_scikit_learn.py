@@ -31,8 +31,6 @@ EXPECTED_FAILURES = {
     "check_methods_subset_invariance": "rows are frames of a sequence: a frame is judged with its neighbours",
     "check_sample_weight_equivalence_on_dense_data": "repeating a row makes a longer sequence: transitions are counted "
     "without weights",
-    "check_class_weight_classifiers": "class weights say how well the ratios of a class are fitted; dividing by the "
-    "weighted shares takes them out of the ratios again, and the chain decides how frequent a state is",
 }
 
 

@@ -36,6 +36,29 @@ class TestWeights:
         by_sample = DensityRatioHMM(**FIXED).fit(X, Y, sample_weight=1.0 + Y)
         assert_allclose(by_class.theta_, by_sample.theta_, rtol=1e-9, atol=1e-12)
 
+    def test_a_class_of_more_weight_is_predicted_more_often(self):
+        noise = np.random.default_rng(0).normal(size=X.shape)
+        shares = [
+            np.mean(
+                DensityRatioHMM(class_weight={0: weight, 1: 1.0, 2: 1.0}, **FIXED).fit(noise, Y).predict(noise) == 0
+            )
+            for weight in (0.01, 1.0, 100.0)
+        ]
+        assert shares[0] < shares[1] < shares[2]
+
+    def test_transitions_count_as_much_as_the_class_they_lead_to(self):
+        plain = DensityRatioHMM(transition_prior=0, **FIXED).fit(X, Y).transmat_
+        weighted = (
+            DensityRatioHMM(transition_prior=0, class_weight={0: 2.0, 1: 1.0, 2: 1.0}, **FIXED).fit(X, Y).transmat_
+        )
+        expected = plain * [2.0, 1.0, 1.0]
+        assert_allclose(weighted, expected / expected.sum(axis=1, keepdims=True), rtol=1e-12)
+
+    def test_of_class_weights_only_the_ratios_count(self):
+        one = DensityRatioHMM(class_weight={0: 2.0, 1: 1.0, 2: 3.0}, **FIXED).fit(X, Y)
+        same = DensityRatioHMM(class_weight={0: 4.0, 1: 2.0, 2: 6.0}, **FIXED).fit(X, Y)
+        assert_allclose(same.transmat_, one.transmat_, rtol=1e-12)
+
     def test_balanced_classes_have_equal_shares(self):
         fitted = DensityRatioHMM(class_weight="balanced", **FIXED).fit(X, Y)
         assert_allclose(fitted.model_.prior, 1 / 3)

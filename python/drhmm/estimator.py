@@ -31,7 +31,7 @@ from .partial import PartialFit, Statistics, check_additive, kernel_evidence
 from .ratios.least_squares import LeastSquares
 from .ratios.source import RatioSource, check_source, class_shares
 from .selection import Selection
-from .training import TrainingFrames, row_weights
+from .training import TrainingFrames, class_weights, row_weights
 from .transitions import ChainRules, chain_rules
 
 
@@ -71,7 +71,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     transmat, startprob : array, optional
         Transition and start probabilities that are given and not learned.
     class_weight : dict or "balanced", optional
-        Weight of the frames of each class when ratios are learned, as in scikit-learn.
+        Weight of each class, as in scikit-learn: of its frames when ratios are learned, and of transitions into it.
+        A class of more weight is predicted more often.
     novelty : bool
         Whether the model has a state for what nobody labelled; see `novelty_proba`.
     novelty_rate : float
@@ -220,8 +221,13 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             raise ValueError(f"novelty=True needs ratio='least-squares' or LeastSquares, got {self.ratio!r}")
         return source
 
-    def _rules(self, n_states: int) -> ChainRules:
-        return chain_rules(self.transition_prior, self.transmat, self.startprob, n_states)
+    def _rules(self, classes: npt.NDArray[Any], codes: Codes | None = None) -> ChainRules:
+        """How the chain is learned; `codes` of the labels are needed for balanced weights only."""
+        weights = None
+        if self.class_weight is not None:
+            known = np.arange(len(classes)) if codes is None else codes[codes != UNKNOWN]
+            weights = class_weights(self.class_weight, classes, known)
+        return chain_rules(self.transition_prior, self.transmat, self.startprob, len(classes), weights)
 
     def _read_labels(self, y: Any, sequences: Sequences) -> tuple[npt.NDArray[Any], Codes]:
         """Classes and codes; without any label, the classes are 0..n_states-1 and every code is unknown."""
@@ -273,7 +279,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         source = self._source(random_state)
         sequences = as_sequences(X, lengths, sequence_id)
         classes, codes = self._read_labels(y, sequences)
-        rules = self._rules(len(classes))
+        rules = self._rules(classes, codes)
         if self.window > max(sequences.lengths):
             raise ValueError(
                 f"X has no complete frame: window={self.window}, but the longest sequence has "
@@ -387,7 +393,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
                     f"the first block has the classes {first.classes_.tolist()}, but classes are "
                     f"{np.unique(classes).tolist()}: kernel centres must come from all of them"
                 )
-            partial = PartialFit.begin(first.model_, first.rho_, self._rules(len(first.classes_)))
+            partial = PartialFit.begin(first.model_, first.rho_, self._rules(first.classes_))
             selection = first.selection_
         else:
             self._model_for(X)

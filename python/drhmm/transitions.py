@@ -19,12 +19,13 @@ class ChainRules:
     """How transition and start probabilities follow from counts.
 
     ``prior`` is the pseudo-count of each transition, -inf where it is forbidden; ``transmat`` and ``startprob`` are
-    given where they are not learned.
+    given where they are not learned. ``weights`` (S,) say how much a transition into each state counts.
     """
 
     prior: Array
     transmat: Array | None
     startprob: Array | None
+    weights: Array
 
     @property
     def n_states(self) -> int:
@@ -57,7 +58,7 @@ class ChainRules:
         if certain and (counts[forbidden] > 0).any():
             i, j = np.argwhere(forbidden & (counts > 0))[0]
             raise ValueError(f"transition_prior forbids the transition from state {i} to state {j}, but y contains it")
-        smoothed = np.where(forbidden, 0.0, counts + self.prior)
+        smoothed = np.where(forbidden, 0.0, counts * self.weights + self.prior)
         totals = smoothed.sum(axis=1, keepdims=True)
         if (totals == 0).any():
             state = int(np.flatnonzero(totals[:, 0] == 0)[0])
@@ -72,12 +73,15 @@ class ChainRules:
         """First states plus one pseudo-count each, divided by their sum; or what was given."""
         if self.startprob is not None:
             return self.startprob
-        startprob: Array = (starts + START_PRIOR) / (starts + START_PRIOR).sum()
+        smoothed = starts * self.weights + START_PRIOR
+        startprob: Array = smoothed / smoothed.sum()
         return startprob
 
 
-def chain_rules(transition_prior: Any, transmat: Any, startprob: Any, n_states: int) -> ChainRules:
-    """Check the settings of the chain and bring them to one shape."""
+def chain_rules(
+    transition_prior: Any, transmat: Any, startprob: Any, n_states: int, class_weights: Array | None = None
+) -> ChainRules:
+    """Check the settings of the chain and bring them to one shape; of class weights, only their ratios count."""
     if np.ndim(transition_prior) == 0:
         prior = np.full((n_states, n_states), check_number(transition_prior, "transition_prior", low=0, high=LARGEST))
     else:
@@ -100,6 +104,7 @@ def chain_rules(transition_prior: Any, transmat: Any, startprob: Any, n_states: 
         prior,
         None if transmat is None else as_transmat(transmat, n_states),
         None if startprob is None else as_startprob(startprob, n_states),
+        np.ones(n_states) if class_weights is None else class_weights / class_weights.mean(),
     )
 
 
