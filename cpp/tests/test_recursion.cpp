@@ -125,13 +125,15 @@ TEST_CASE("a row with some NaN names the column") {
 TEST_CASE("for_each_sequence repeats in Scaled only what double cannot do") {
   const Problem problem = random_problem(10, 2, 1.0);
   std::vector<int> in_double(2), in_scaled(2);
+  const auto none_together = [](const auto&) { return std::vector<char>(); };
+  const auto recursion = [&](const auto& chain, Index, Index, Index sequence) {
+    const auto k = static_cast<std::size_t>(sequence);
+    constexpr bool is_scaled = std::is_same_v<decltype(chain), const Chain<Scaled>&>;
+    ++(is_scaled ? in_scaled : in_double)[k];
+    return Status{sequence == 1 && !is_scaled ? Outcome::out_of_range : Outcome::ok, -1, -1};
+  };
   const SequenceStatus status =
-      for_each_sequence(problem.a(), problem.pi(), {4, 6}, 1, 1, [&](const auto& chain, Index, Index, Index sequence) {
-        const auto k = static_cast<std::size_t>(sequence);
-        constexpr bool is_scaled = std::is_same_v<decltype(chain), const Chain<Scaled>&>;
-        ++(is_scaled ? in_scaled : in_double)[k];
-        return Status{sequence == 1 && !is_scaled ? Outcome::out_of_range : Outcome::ok, -1, -1};
-      });
+      for_each_sequence(problem.a(), problem.pi(), {4, 6}, 1, 1, none_together, recursion);
   CHECK(status.status.ok());
   CHECK(in_double == std::vector<int>{1, 1});
   CHECK(in_scaled == std::vector<int>{0, 1});
