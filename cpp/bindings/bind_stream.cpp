@@ -278,7 +278,7 @@ class LiveStreams {
         require(any, "a message has no likeliest state");
         Index unused = 0;
         NumberVector<Scaled> conditioned = NumberVector<Scaled>::Ones(s);
-        require(condition(frame.evidence.data(), Range::scaled, conditioned, unused) == Outcome::ok,
+        require(condition(frame.evidence.data(), streams_.range(), conditioned, unused) == Outcome::ok,
                 "the evidence of a frame is none");
         frames.push_back(std::move(frame));
       }

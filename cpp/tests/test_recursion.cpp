@@ -7,7 +7,6 @@
 #include "drhmm/recursion/fixed_lag.hpp"
 #include "drhmm/recursion/sequences.hpp"
 #include "drhmm/recursion/smooth.hpp"
-#include "drhmm/recursion/stretches.hpp"
 #include "drhmm/recursion/viterbi.hpp"
 
 using namespace drhmm;
@@ -126,14 +125,14 @@ TEST_CASE("a row with some NaN names the column") {
 TEST_CASE("for_each_sequence repeats in Scaled only what double cannot do") {
   const Problem problem = random_problem(10, 2, 1.0);
   std::vector<int> in_double(2), in_scaled(2);
-  const auto none = [](const Chain<double>&) { return std::vector<char>(); };
-  const SequenceStatus status = for_each_sequence(
-      problem.a(), problem.pi(), {4, 6}, 1, 1, none, [&](const auto& chain, Index, Index, Index sequence) {
-        const auto k = static_cast<std::size_t>(sequence);
-        constexpr bool is_scaled = std::is_same_v<decltype(chain), const Chain<Scaled>&>;
-        ++(is_scaled ? in_scaled : in_double)[k];
-        return Status{sequence == 1 && !is_scaled ? Outcome::out_of_range : Outcome::ok, -1, -1};
-      });
+  const auto none_together = [](const auto&) { return std::vector<char>(); };
+  const auto recursion = [&](const auto& chain, Index, Index, Index sequence) {
+    const auto k = static_cast<std::size_t>(sequence);
+    constexpr bool is_scaled = std::is_same_v<decltype(chain), const Chain<Scaled>&>;
+    ++(is_scaled ? in_scaled : in_double)[k];
+    return Status{sequence == 1 && !is_scaled ? Outcome::out_of_range : Outcome::ok, -1, -1};
+  };
+  const SequenceStatus status = for_each_sequence(problem.a(), problem.pi(), {4, 6}, 1, 1, none_together, recursion);
   CHECK(status.status.ok());
   CHECK(in_double == std::vector<int>{1, 1});
   CHECK(in_scaled == std::vector<int>{0, 1});
@@ -149,33 +148,6 @@ TEST_CASE("for_each_sequence leaves alone what was done together") {
         return Status();
       });
   CHECK(worked_on == std::vector<Index>{1});
-}
-
-TEST_CASE("stretches give what one frame after the other gives") {
-  for (const Index n_states : {2, 3, 5, 8, 11, 16}) {
-    const Problem problem = random_problem(3000, n_states, 1.0);
-    const Chain<double> chain(problem.a(), problem.pi());
-    REQUIRE(chain.range == Range::mixing);
-    RowMatrix together(3000, n_states), one(3000, n_states);
-    const std::vector<char> done =
-        in_stretches(Pass::smooth, chain, problem.log_ratios.data(), {1000, 2000}, 1, together.data());
-    for (const auto& [begin, length] : {std::pair<Index, Index>{0, 1000}, {1000, 2000}}) {
-      const ConstRows rows(problem.log_ratios.data() + begin * n_states, length, n_states);
-      REQUIRE(smooth(EvidenceRows(rows), chain, Rows(one.data() + begin * n_states, length, n_states)).ok());
-    }
-    if (kLanes<double> > 1 || n_states > 8) CHECK(done == std::vector<char>{1, 1});
-    if (!done.empty()) CHECK((together - one).cwiseAbs().maxCoeff() < 1e-13);
-  }
-}
-
-TEST_CASE("a stretch that forgets too slowly is seen at its edge") {
-  Problem problem = random_problem(9000, 2, 0.001);
-  problem.transmat << 1 - 1e-5, 1e-5, 1e-5, 1 - 1e-5;
-  const Chain<double> chain(problem.a(), problem.pi());
-  RowMatrix posteriors(9000, 2);
-  const std::vector<char> done =
-      in_stretches(Pass::smooth, chain, problem.log_ratios.data(), {9000}, 1, posteriors.data());
-  if (kLanes<double> > 1) CHECK(done == std::vector<char>{0});
 }
 
 TEST_CASE("Scaled keeps the digits of products, quotients, sums and exponentials") {

@@ -8,14 +8,17 @@
 
 namespace drhmm {
 
-// e^x for x <= 0; exactly 0 below -708. Relative error below 3e-16.
+// e^x 2^kShift for x <= 0; exactly 0 where that is below double's normal numbers, x < -708 - kShift log 2. Relative
+// error below 3e-16.
+template <int kShift = 0>
 DRHMM_INLINE Lanes<double> exponential(Lanes<double> x) {
   // x = k log 2 + r; the first part of log 2 has so few digits that its product with k is exact.
   constexpr double kLog2High = 6.93147180369123816490e-01;
   constexpr double kLog2Low = 1.90821492927058770002e-10;
   using Value = Lanes<double>;
-  const Value rounded = x * 1.4426950408889634 + Bits<double>::kRound;
-  const Value k = rounded - Bits<double>::kRound;
+  constexpr double kRound = Bits<double>::kRound + kShift;
+  const Value rounded = x * 1.4426950408889634 + kRound;
+  const Value k = rounded - kRound;
   const Value r = (x - k * kLog2High) - k * kLog2Low;
   Value p = 2.4994314816236953e-08 * r + 2.763229322970563e-07;
   p = p * r + 2.7557622499311845e-06;
@@ -29,18 +32,19 @@ DRHMM_INLINE Lanes<double> exponential(Lanes<double> x) {
   p = p * r + 1.0;
   p = p * r + 1.0;
   const Value zero{};
-  return x < -708.0 ? zero : times_power_of_two<double>(p, rounded);
+  return x < -708.0 - kShift * 0.6931471805599453 ? zero : times_power_of_two<double>(p, rounded);
 }
 
-// values <- e^values for n values <= 0.
+// values <- e^values 2^kShift for n values <= 0.
+template <int kShift = 0>
 inline void exponentials(double* values, Index n) {
   constexpr Index kStep = kLanes<double>;
   Index i = 0;
-  for (; i + kStep <= n; i += kStep) store<double>(exponential(load(values + i)), values + i);
+  for (; i + kStep <= n; i += kStep) store<double>(exponential<kShift>(load(values + i)), values + i);
   if (i < n) {
     double rest[kStep] = {};
     std::memcpy(rest, values + i, static_cast<std::size_t>(n - i) * sizeof(double));
-    store<double>(exponential(load(rest)), rest);
+    store<double>(exponential<kShift>(load(rest)), rest);
     std::memcpy(values + i, rest, static_cast<std::size_t>(n - i) * sizeof(double));
   }
 }

@@ -2,7 +2,7 @@
 // vector register walks through a stretch of its own.
 //
 // In a mixing chain the smallest entry of a predicted message is at least 2^-20 of its sum, so that one power of two
-// per frame, taken from the frame before and therefore never waited for, keeps all messages within range.
+// per frame, taken from the frame before and therefore never waited for, keeps all messages within range (level.hpp).
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 
 #include "drhmm/exponential.hpp"
 #include "drhmm/lanes.hpp"
+#include "drhmm/recursion/level.hpp"
 #include "drhmm/recursion/stretch.hpp"
 #include "drhmm/types.hpp"
 
@@ -53,12 +54,13 @@ struct LaneMessage {
     return result;
   }
   DRHMM_INLINE LaneMessage normalized() const { return times(1.0 / sum()); }
-  // 2^-n for a sum in [2^n, 2^(n+1)).
-  DRHMM_INLINE Lanes<double> inverse_power_of_two() const {
+  // 2^(level - n) for a sum in [2^n, 2^(n+1)).
+  template <int level>
+  DRHMM_INLINE Lanes<double> factor_to_level() const {
     const Lanes<double> total = sum();
     typename Register<double>::Integer bits;
     std::memcpy(&bits, &total, sizeof bits);
-    bits = (std::int64_t{2046} << 52) - (bits & (std::int64_t{0x7FF} << 52));
+    bits = (std::int64_t{2046} << 52) - (bits & (std::int64_t{0x7FF} << 52)) + (std::int64_t{level} << 52);
     Lanes<double> power;
     std::memcpy(&power, &bits, sizeof power);
     return power;
@@ -88,10 +90,15 @@ class LaneRecursion {
   // log_ratios, posteriors (N, S)
   LaneRecursion(const Matrix& transmat, const Vector& startprob, const StretchGroup& group, Edges* edges,
                 const double* log_ratios, double* posteriors)
-      : group_(group), edges_(edges), log_ratios_(log_ratios), posteriors_(posteriors) {
+      : can_start_anywhere_(startprob.minCoeff() > 0),
+        group_(group),
+        edges_(edges),
+        log_ratios_(log_ratios),
+        posteriors_(posteriors) {
+    const double unshift = std::ldexp(1.0, -kWeightShift);
     for (int i = 0; i < S; ++i) {
-      start_.value[i] = all(startprob[i]);
-      for (int j = 0; j < S; ++j) forward_[i][j] = backward_[j][i] = transmat(i, j);
+      start_.value[i] = all(startprob[i] * std::ldexp(unshift, kLevel));
+      for (int j = 0; j < S; ++j) forward_[i][j] = backward_[j][i] = transmat(i, j) * unshift;
     }
   }
 
@@ -153,8 +160,10 @@ class LaneRecursion {
   using Message = LaneMessage<S>;
   using Value = Lanes<double>;
   static constexpr Index kBlock = 16;  // frames of all lanes between which lanes and rows change places
+  static constexpr int kLevel = 128;   // of messages
 
-  // weights (count) <- w_i(y_t) relative to the likeliest state of each frame; missing frames have 1 everywhere.
+  // weights (count) <- w_i(y_t) 2^kWeightShift relative to the likeliest state of each frame; missing frames have
+  // 2^kWeightShift everywhere.
   bool weigh(Index first, Index count, Message* weights) const {
     read(first, count, weights);
     Value trouble{};  // 0, or NaN in the lanes that hold a row out of the ordinary
@@ -163,7 +172,7 @@ class LaneRecursion {
       if (std::isnan(lane_of(trouble, lane)) && !mend(first, count, lane, weights)) return false;
     }
     for (Index k = 0; k < count; ++k) {
-      for (int i = 0; i < S; ++i) weights[k].value[i] = exponential(weights[k].value[i]);
+      for (int i = 0; i < S; ++i) weights[k].value[i] = exponential<kWeightShift>(weights[k].value[i]);
     }
     return true;
   }
@@ -241,7 +250,7 @@ class LaneRecursion {
   // messages (count) <- f(t) = w(t) .* A^T f(t-1), where last is f of the frame before the block; returns that of the
   // block's last frame.
   Message forward(Index first, Index count, Message last, const Message* weights, Message* messages) {
-    Value scale = last.inverse_power_of_two();
+    Value scale = last.template factor_to_level<kLevel>();
     for (Index k = 0; k < count; ++k) {
       Message next = last.times(forward_);
       if (const std::uint8_t starting = group_.starting(first + k); starting != 0) {
@@ -250,8 +259,9 @@ class LaneRecursion {
       }
       if (group_.cut(first + k) != 0) show(first + k, last, &Edges::before_begin, &Edges::before_end);
       last = next.times(weights[k].times(scale));
+      if (!can_start_anywhere_ && group_.starting(first + k) != 0) last = checked_start(first + k, last);
       messages[k] = last;
-      scale = last.inverse_power_of_two();
+      scale = last.template factor_to_level<kLevel>();
     }
     return last;
   }
@@ -263,7 +273,7 @@ class LaneRecursion {
     Message posteriors[kBlock];
     for (Index k = count - 1; k >= 0; --k) {
       if constexpr (is_written) posteriors[k] = messages[k].times(back).normalized();
-      back = back.times(weights[k].times(back.inverse_power_of_two())).times(backward_);
+      back = back.times(weights[k].times(back.template factor_to_level<kLevel>())).times(backward_);
       if (const std::uint8_t starting = group_.starting(first + k); starting != 0) {
         back = back.replaced(starting, Message::ones());
       }
@@ -271,6 +281,18 @@ class LaneRecursion {
     }
     if constexpr (is_written) write(first, count, posteriors);
     return back;
+  }
+
+  // Sequences that do not start where their first frame says are left to others.
+  Message checked_start(Index step, Message message) {
+    const Value sums = message.sum();
+    for (Index lane = 0; lane < kWidth; ++lane) {
+      if ((group_.starting(step) >> lane & 1) == 0 || !starts_elsewhere(lane_of(sums, lane) * std::ldexp(1.0, -kLevel)))
+        continue;
+      edges_[lane].disagreements.push_back(group_[lane].from + step);
+      for (int i = 0; i < S; ++i) set_lane(message.value[i], lane, 1);
+    }
+    return message;
   }
 
   // The message is a copy, so that the original can stay in registers.
@@ -287,8 +309,9 @@ class LaneRecursion {
     }
   }
 
-  double forward_[S][S];   // row i: A_ij for all j
-  double backward_[S][S];  // row j: A_ij for all i
+  double forward_[S][S];   // row i: A_ij 2^-kWeightShift for all j
+  double backward_[S][S];  // row j: A_ij 2^-kWeightShift for all i
+  bool can_start_anywhere_;
   Message start_;
   const StretchGroup& group_;
   Edges* edges_;

@@ -18,15 +18,14 @@ struct LiveChain {
       : narrow(transmat, startprob), wide(transmat, startprob) {}
 
   Index n_states() const { return narrow.n_states(); }
-  // Mixing chains never leave double: the likeliest state of a frame has at least 2^-20 of any predicted message.
   void reach(std::int64_t dt) {
     narrow.reach(dt);
-    if (narrow.range != Range::mixing) wide.reach(dt);
+    wide.reach(dt);
   }
   // Multiplications that reaching gaps of dt steps takes, about.
   Index work_to_reach(std::int64_t dt) const {
     const Index cube = n_states() * n_states() * n_states();
-    return narrow.powers.n_missing(dt) * cube * (narrow.range == Range::mixing ? 1 : 10);
+    return narrow.powers.n_missing(dt) * cube * 10;
   }
 };
 

@@ -2,9 +2,9 @@
 // states.
 //
 // In such a chain the smallest entry of a predicted message is at least 2^-20 of its sum, so that nothing is lost by
-// rescaling only every few frames, by powers of two. The two directions of smoothing run interleaved, as each spends
-// most of its time waiting for its own last result. They meet in the middle, so that the array of the posteriors holds
-// all messages.
+// rescaling only every few frames, by powers of two (level.hpp). The two directions of smoothing run interleaved, as
+// each spends most of its time waiting for its own last result. They meet in the middle, so that the array of the
+// posteriors holds all messages.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,9 @@ struct MixingChain {
   alignas(64) double forward[P][P] = {};   // row i: A_ij for all j
   alignas(64) double backward[P][P] = {};  // row j: A_ij for all i
   alignas(64) double start[P] = {};
+  bool can_start_anywhere;
 
-  MixingChain(const Matrix& transmat, const Vector& startprob) {
+  MixingChain(const Matrix& transmat, const Vector& startprob) : can_start_anywhere(startprob.minCoeff() > 0) {
     for (Index i = 0; i < startprob.size(); ++i) {
       start[i] = startprob[i];
       for (Index j = 0; j < startprob.size(); ++j) forward[i][j] = backward[j][i] = transmat(i, j);
@@ -147,7 +148,7 @@ template <int P, bool exact>
 class MixingRecursion {
  public:
   using Vectors = Message<P, (P >= 8) && P % kLanes<double> == 0>;
-  static constexpr Index kBlock = 16;  // frames between two rescalings: 2^-20 per frame leaves 2^-320
+  static constexpr Index kBlock = 8;  // frames between two rescalings
 
   // log_ratios, posteriors (T, S)
   MixingRecursion(const double* log_ratios, Index n_frames, Index n_states, const MixingChain<P>& chain,
@@ -156,8 +157,9 @@ class MixingRecursion {
 
   // Both return false, with nothing of use written, if a row is neither ordinary evidence nor missing.
   bool filter() {
+    if (!starts_where_evidence_is()) return false;
     alignas(64) double weights[kBlock * P] = {};
-    Vectors message = Vectors::from(chain_.start);
+    Vectors message = Vectors::from(chain_.start) * level();
     for (Index first = 0; first < n_frames_; first += kBlock) {
       const Index count = std::min(kBlock, n_frames_ - first);
       if (!weights_of(first, count, weights)) return false;
@@ -171,10 +173,11 @@ class MixingRecursion {
   }
 
   bool smooth() {
-    Vectors forward = Vectors::from(chain_.start);
-    alignas(64) double ones[P];
-    std::fill(ones, ones + P, 1.0);
-    Vectors backward = Vectors::from(ones);
+    if (!starts_where_evidence_is()) return false;
+    Vectors forward = Vectors::from(chain_.start) * level();
+    alignas(64) double levels[P];
+    std::fill(levels, levels + P, level());
+    Vectors backward = Vectors::from(levels);
     // Frame t from the front and frame T-1-t from the back; past the middle, each finds what the other one left.
     const Index half = n_frames_ / 2;
     const auto leave = [&](const Vectors& f, const Vectors& b, Index t, Index u) {
@@ -223,7 +226,20 @@ class MixingRecursion {
     return rows_.weigh(log_ratios_ + first * n_states(), count, weights);
   }
 
-  static Vectors rescaled(const Vectors& message) { return message * std::ldexp(1.0, -std::ilogb(message.sum())); }
+  // Messages are rescaled to 2^100. Every frame takes them up by 2^12 to 2^kWeightShift, so that the product of a
+  // forward and a backward one stays below 2^(2 * (100 + kBlock * kWeightShift)).
+  static constexpr int kLevel = 100;
+  static double level() { return std::ldexp(1.0, kLevel); }
+  static Vectors rescaled(const Vectors& message) { return message * factor_to_level(message.sum(), kLevel); }
+
+  // Otherwise the first message needs weights relative to the states that the chain can start in.
+  bool starts_where_evidence_is() const {
+    if (chain_.can_start_anywhere) return true;
+    alignas(64) double weights[P] = {};
+    if (!weights_of(0, 1, weights)) return false;
+    return !starts_elsewhere((Vectors::from(chain_.start) * Vectors::from(weights)).sum() *
+                             std::ldexp(1.0, -kWeightShift));
+  }
 
   void write(const Vectors& message, Index t) {
     double* const row = posteriors_ + t * n_states();

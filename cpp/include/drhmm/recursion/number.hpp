@@ -12,7 +12,7 @@ template <class Number>
 using NumberMatrix = Eigen::Matrix<Number, Eigen::Dynamic, Eigen::Dynamic>;
 
 enum class Range {
-  mixing,   // every transition is possible and none is tiny: double cannot lose anything that matters
+  mixing,   // every transition is possible and none is tiny: one step makes up for almost any evidence
   checked,  // zeros or small entries: double, watching for messages that leave its range
   scaled    // tiny entries: Scaled from the start
 };

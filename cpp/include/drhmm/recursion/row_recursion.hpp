@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
+#include "drhmm/recursion/level.hpp"
 #include "drhmm/recursion/mixing.hpp"
 #include "drhmm/recursion/stretch.hpp"
 
@@ -37,6 +37,7 @@ class RowRecursion {
  private:
   static constexpr Index kBlock = P >= 64 ? 4 : 8;  // frames that are weighed at a time
   static constexpr Index kRegisters = P / kLanes<double>;
+  static constexpr int kLevel = 64;  // predicted messages, before they are weighted
 
   struct Messages {
     alignas(64) double value[kWidth][P];
@@ -47,7 +48,8 @@ class RowRecursion {
     alignas(64) double value[kWidth][kBlock][P];
   };
 
-  // weights <- those of the frames at steps first..first+kBlock-1; 1 where a stretch is over, 0 where rows are padded.
+  // weights <- those of the frames at steps first..first+kBlock-1; equal where a stretch is over, 0 where rows are
+  // padded.
   bool weigh(Index first, Weights& weights) const {
     for (Index lane = 0; lane < kWidth; ++lane) {
       const Stretch& own = group_[lane];
@@ -55,7 +57,7 @@ class RowRecursion {
       double* const target = weights.value[lane][0];
       if (!rows_.weigh(log_ratios_ + (own.from + first) * n_states(), count, target)) return false;
       for (Index k = 0; k < kBlock; ++k) {
-        if (k >= count) std::fill(target + k * P, target + k * P + n_states(), 1.0);
+        if (k >= count) std::fill(target + k * P, target + k * P + n_states(), std::ldexp(1.0, kWeightShift));
         std::fill(target + k * P + n_states(), target + (k + 1) * P, 0.0);
       }
     }
@@ -88,18 +90,9 @@ class RowRecursion {
     return result;
   }
 
-  // out <- row .* weights * factor
+  // out <- row * factor .* weights, where the factor is not for the weights, which are small
   static void multiply(const double* row, const double* weights, double factor, double* out) {
-    for (int r = 0; r < P; r += kLanes<double>) store<double>(load(row + r) * (load(weights + r) * factor), out + r);
-  }
-
-  // 2^-n for a number in [2^n, 2^(n+1)).
-  static double inverse_power_of_two(double number) {
-    std::int64_t bits;
-    std::memcpy(&bits, &number, sizeof bits);
-    bits = (std::int64_t{2046} << 52) - (bits & (std::int64_t{0x7FF} << 52));
-    std::memcpy(&number, &bits, sizeof number);
-    return number;
+    for (int r = 0; r < P; r += kLanes<double>) store<double>(load(row + r) * factor * load(weights + r), out + r);
   }
 
   // Row t of the posteriors <- values * factor
@@ -122,13 +115,22 @@ class RowRecursion {
       multiply(last, chain_.forward, next);
       for (Index lane = 0; lane < kWidth; ++lane) {
         double* const own = next.value[lane];
-        if ((group_.starting(step) >> lane & 1) != 0) std::copy_n(chain_.start, P, own);
-        multiply(own, weights.value[lane][step % kBlock], inverse_power_of_two(sum(own)), last.value[lane]);
+        const bool is_starting = (group_.starting(step) >> lane & 1) != 0;
+        if (is_starting) std::copy_n(chain_.start, P, own);
+        multiply(own, weights.value[lane][step % kBlock], factor_to_level(sum(own), kLevel), last.value[lane]);
         const Index t = group_[lane].from + step;
+        if (is_starting && !chain_.can_start_anywhere) check_start(lane, t, last.value[lane]);
         if (belongs(t, lane)) write(last.value[lane], is_filtered ? 1 / sum(last.value[lane]) : 1.0, t);
       }
     }
     return true;
+  }
+
+  // A sequence that does not start where its first frame says is left to others.
+  void check_start(Index lane, Index t, double* message) {
+    if (!starts_elsewhere(sum(message) * std::ldexp(1.0, -kLevel - kWeightShift))) return;
+    edges_[lane].disagreements.push_back(t);
+    std::fill_n(message, n_states(), 1.0);
   }
 
   // b(t-1) = A (w(t) .* b(t)); posteriors f(t) .* b(t), normalised.
@@ -148,7 +150,7 @@ class RowRecursion {
           multiply(posterior, own, 1.0, posterior);
           write(posterior, 1 / sum(posterior), t);
         }
-        multiply(own, weights.value[lane][step % kBlock], inverse_power_of_two(sum(own)), weighted.value[lane]);
+        multiply(own, weights.value[lane][step % kBlock], factor_to_level(sum(own), kLevel), weighted.value[lane]);
       }
       multiply(weighted, chain_.backward, back);
       for (Index lane = 0; lane < kWidth; ++lane) {

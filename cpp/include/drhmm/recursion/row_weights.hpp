@@ -7,6 +7,7 @@
 
 #include "drhmm/exponential.hpp"
 #include "drhmm/lanes.hpp"
+#include "drhmm/recursion/level.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
@@ -19,12 +20,14 @@ class PaddedRows {
 
   Index n_states() const { return exact ? P : n_states_; }
 
-  // weights (count, P) <- w_i(y_t) relative to the likeliest state of each frame; missing frames have 1 everywhere.
-  // What is padded stays as it is. False if a row of log_ratios is neither ordinary evidence nor missing.
+  // weights (count, P) <- w_i(y_t) 2^kWeightShift relative to the likeliest state of each frame; missing frames have
+  // 2^kWeightShift everywhere.
+  // What is padded becomes 2^kWeightShift. False if a row of log_ratios is neither ordinary evidence nor missing.
   bool weigh(const double* log_ratios, Index count, double* weights) const {
     for (Index k = 0; k < count; ++k) {
       const double* row = log_ratios + k * n_states();
       double* target = weights + k * P;
+      if constexpr (!exact) std::fill(target + n_states(), target + P, 0.0);
       const auto [pivot, sum] = largest_and_sum(row);
       // Ordinary: the largest entry is finite and none is NaN (-inf excludes a state).
       if (!(pivot - pivot == 0) || sum != sum) {
@@ -36,7 +39,7 @@ class PaddedRows {
       }
       for (Index i = 0; i < n_states(); ++i) target[i] = row[i] - pivot;
     }
-    exponentials(weights, count * P);
+    exponentials<kWeightShift>(weights, count * P);
     return true;
   }
 

@@ -45,29 +45,30 @@ inline Scaled weighted(Scaled message, double log_ratio, double pivot) {
   if (log_ratio == -HUGE_VAL || pivot == HUGE_VAL || message == Scaled(0)) return 0;
   // The difference and what its rounding lost, so that large log ratios keep their digits.
   const double difference = log_ratio - pivot;
+  if (difference < -Scaled::kLargest) return message * Scaled::exp(-Scaled::kLargest);  // in mixing chains only
   const double shifted = difference - log_ratio;
   const double tail = (log_ratio - (difference - shifted)) - (pivot + shifted);
   return message * Scaled::exp(difference, std::isfinite(tail) ? tail : 0.0);
 }
 
-// Whether double can carry every entry on without loss, or mixing makes the loss irrelevant.
-inline bool within_range(const NumberVector<double>& message, Range range) {
+// Whether double can carry every entry on without loss.
+inline bool within_range(const NumberVector<double>& message) {
   constexpr double kSmallestRatio = 0x1p-960;
-  return range == Range::mixing || !(message.array() > 0 && message.array() < kSmallestRatio).any();
+  return !(message.array() > 0 && message.array() < kSmallestRatio).any();
 }
 
-inline bool within_range(const NumberVector<Scaled>&, Range) { return true; }
+inline bool within_range(const NumberVector<Scaled>&) { return true; }
 
 // Divides by a power of two, exactly, so that the largest entry lies in [1, 2).
-inline Outcome rescale(NumberVector<double>& message, Range range) {
+inline Outcome rescale(NumberVector<double>& message) {
   constexpr double kSmallestPivot = 0x1p-60;
   const double largest = message.maxCoeff();
-  if (!(largest >= kSmallestPivot) || !within_range(message, range)) return Outcome::out_of_range;
+  if (!(largest >= kSmallestPivot) || !within_range(message)) return Outcome::out_of_range;
   message *= std::ldexp(1.0, -std::ilogb(largest));
   return Outcome::ok;
 }
 
-inline Outcome rescale(NumberVector<Scaled>& message, Range) {
+inline Outcome rescale(NumberVector<Scaled>& message) {
   const std::int64_t exponent = message.maxCoeff().exponent();
   for (Scaled& value : message) value = value.times_power_of_two(-exponent);
   return Outcome::ok;
@@ -87,7 +88,7 @@ Outcome predict_forward(const Chain<Number>& chain, std::int64_t dt, NumberVecto
   const bool fits = chain.powers.for_each_factor(dt, [&](const NumberMatrix<Number>& power) {
     predicted.noalias() = power.transpose() * message;
     message.swap(predicted);
-    return detail::within_range(message, chain.range);
+    return detail::within_range(message);
   });
   return fits ? Outcome::ok : Outcome::out_of_range;
 }
@@ -104,14 +105,14 @@ Outcome predict_backward(const Chain<Number>& chain, std::int64_t dt, NumberVect
   const bool fits = chain.powers.for_each_factor(dt, [&](const NumberMatrix<Number>& power) {
     predicted.noalias() = power * message;
     message.swap(predicted);
-    return detail::within_range(message, chain.range);
+    return detail::within_range(message);
   });
   return fits ? Outcome::ok : Outcome::out_of_range;
 }
 
 // message <- message .* w(y_t), where row holds log w(y_t); a row of NaN is a missing frame.
 template <class Number>
-Outcome condition(const double* row, Range range, NumberVector<Number>& message, Index& column) {
+Outcome condition(const double* row, [[maybe_unused]] Range range, NumberVector<Number>& message, Index& column) {
   const Index n = message.size();
   Index n_nan = 0;
   bool certain = false;  // some state, reachable or not, excludes all others
@@ -128,7 +129,9 @@ Outcome condition(const double* row, Range range, NumberVector<Number>& message,
     if (pivot == -HUGE_VAL || (certain && pivot != HUGE_VAL)) return Outcome::impossible;
     for (Index i = 0; i < n; ++i) {
       if constexpr (std::is_same_v<Number, Scaled>) {
-        if (row[i] > -HUGE_VAL && pivot - row[i] > Scaled::kLargest && pivot < HUGE_VAL && message[i] > Number(0)) {
+        // A mixing chain makes up for any difference within one step.
+        if (range != Range::mixing && row[i] > -HUGE_VAL && pivot - row[i] > Scaled::kLargest && pivot < HUGE_VAL &&
+            message[i] > Number(0)) {
           column = i;
           return Outcome::too_far;
         }
@@ -138,7 +141,7 @@ Outcome condition(const double* row, Range range, NumberVector<Number>& message,
   } else if (n_nan < n) {
     return Outcome::partial_nan;
   }
-  return detail::rescale(message, range);
+  return detail::rescale(message);
 }
 
 // A backward message without the states that the forward pass cannot be in: they do not count, and left in, their

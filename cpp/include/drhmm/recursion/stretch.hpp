@@ -79,6 +79,8 @@ class StretchGroup {
       const Stretch& own = stretches[lane];
       const auto bit = static_cast<std::uint8_t>(1U << lane);
       starts.for_each(own.from, own.to, [&](Index t) { starting_[static_cast<std::size_t>(t - own.from)] |= bit; });
+      // Lanes that are over start again: what comes back from there has no evidence, and no rounding errors either.
+      if (own.n_steps() < n_steps_) starting_[static_cast<std::size_t>(own.n_steps())] |= bit;
       for (const Index t : {own.begin, own.end}) {
         if (t < own.to) cut_[static_cast<std::size_t>(t - own.from)] |= bit;
       }

@@ -40,6 +40,7 @@ class Streams {
 
   const Framing& framing() const { return framing_; }
   Index n_states() const { return chain_.n_states(); }
+  Range range() const { return chain_.narrow.range; }
   Index n_known() const { return n_known_; }
   Index lag() const { return lag_; }
   Index n_rows() const { return static_cast<Index>(rows_.size()); }

@@ -1,0 +1,119 @@
+// Every stage that uses threads, on one thread and on four: the same bits, and nothing for ThreadSanitizer to find.
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "drhmm/ratio/cross_validation.hpp"
+#include "drhmm/recursion/sequences.hpp"
+#include "drhmm/recursion/smooth.hpp"
+#include "drhmm/recursion/stretches.hpp"
+#include "drhmm/stream/streams.hpp"
+
+using namespace drhmm;
+
+namespace {
+
+struct Problem {
+  RowMatrix log_ratios, transmat;
+  Vector startprob;
+
+  Problem(Index n_frames, Index n_states, double spread)
+      : log_ratios(spread * RowMatrix::Random(n_frames, n_states)),
+        transmat(RowMatrix::Constant(n_states, n_states, 0.1 / static_cast<double>(n_states))),
+        startprob(Vector::Constant(n_states, 1.0 / static_cast<double>(n_states))) {
+    transmat.diagonal().array() += 0.9;
+  }
+
+  ConstRows rows() const { return {log_ratios.data(), log_ratios.rows(), log_ratios.cols()}; }
+  ConstRows a() const { return {transmat.data(), transmat.rows(), transmat.cols()}; }
+  Eigen::Map<const Vector> pi() const { return {startprob.data(), startprob.size()}; }
+
+  RowMatrix smoothed(const std::vector<Index>& lengths, int n_threads) const {
+    RowMatrix out(log_ratios.rows(), log_ratios.cols());
+    const auto together = [&](const Chain<double>& chain) {
+      return in_stretches(Pass::smooth, chain, log_ratios.data(), lengths, n_threads, out.data());
+    };
+    const auto one = [&](const auto& chain, Index begin, Index length, Index) {
+      const Index s = log_ratios.cols();
+      return smooth(ConstRows(log_ratios.data() + begin * s, length, s), chain,
+                    Rows(out.data() + begin * s, length, s));
+    };
+    REQUIRE(for_each_sequence(a(), pi(), lengths, 1, n_threads, together, one).status.ok());
+    return out;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("stretches of one long sequence") {
+  for (const Index n_states : {3, 16}) {
+    const Problem problem(n_states == 3 ? 200000 : 70000, n_states, 3.0);
+    const std::vector<Index> lengths{problem.log_ratios.rows()};
+    CHECK(problem.smoothed(lengths, 1) == problem.smoothed(lengths, 4));
+  }
+}
+
+TEST_CASE("many sequences, of which some are redone beyond double") {
+  Problem problem(4000, 3, 3.0);
+  problem.transmat << 0.9, 0.1, 0, 0, 0.9, 0.1, 0, 0, 1;
+  problem.log_ratios.middleRows(1000, 500) *= 1000;
+  const std::vector<Index> lengths(80, 50);
+  CHECK(problem.smoothed(lengths, 1) == problem.smoothed(lengths, 4));
+}
+
+TEST_CASE("callers on threads of their own do not disturb one another") {
+  const Problem problem(40000, 3, 3.0);
+  const std::vector<Index> lengths{40000};
+  const RowMatrix expected = problem.smoothed(lengths, 1);
+  std::vector<RowMatrix> answers(4);
+  std::vector<std::thread> callers;
+  for (RowMatrix& answer : answers) callers.emplace_back([&] { answer = problem.smoothed(lengths, 2); });
+  for (std::thread& caller : callers) caller.join();
+  for (const RowMatrix& answer : answers) CHECK(answer == expected);
+}
+
+TEST_CASE("steps of many streams") {
+  const Problem problem(1, 3, 1.0);
+  const Framing framing{Vector::Zero(2), Vector::Ones(2), 1};
+  const RowMatrix centers = RowMatrix::Random(20, 2);
+  const LeastSquaresRatio ratio(framing, ConstRows(centers.data(), 20, 2), 0.5, Matrix::Random(20, 3),
+                                Vector::Constant(3, 1.0 / 3), 0.01, 1.0);
+  constexpr Index n = 1500;
+  RowMatrix answers[2];
+  for (const int n_threads : {1, 4}) {
+    std::srand(1);
+    Streams streams(framing, problem.a(), problem.pi(), 3, 2);
+    RowSamples step;
+    for (Index k = 0; k < n; ++k) step.rows.push_back(streams.add());
+    RowMatrix frames, evidence(n, 3), out(n, 3);
+    std::vector<char> missing;
+    for (int t = 0; t < 5; ++t) {
+      step.samples = RowMatrix::Random(n, 2);
+      step.dt.assign(n, t == 3 ? 1000 : 1);
+      streams.frames(step, frames, missing);
+      streamed_log_ratios(ratio, frames, missing, n_threads, Rows(evidence.data(), n, 3));
+      REQUIRE(streams.advance(step, ConstRows(evidence.data(), n, 3), n_threads, Rows(out.data(), n, 3)).status.ok());
+    }
+    answers[n_threads / 4] = out;
+  }
+  CHECK(answers[0] == answers[1]);
+}
+
+TEST_CASE("folds of a cross-validation") {
+  const RowMatrix frames = RowMatrix::Random(600, 2), centers = frames.topRows(15);
+  RowMatrix targets = RowMatrix::Zero(600, 2);
+  for (Index t = 0; t < 600; ++t) targets(t, t % 2) = 1;
+  const Vector weights = Vector::Ones(600);
+  std::vector<double> loss[2], estimates[2];
+  for (const int n_threads : {1, 4}) {
+    auto& own_loss = loss[n_threads / 4];
+    auto& own_estimates = estimates[n_threads / 4];
+    own_loss.resize(2 * 2 * 3);
+    own_estimates.resize(2 * 2 * 600 * 2);
+    CrossValidation(ConstRows(frames.data(), 600, 2), ConstRows(targets.data(), 600, 2),
+                    Eigen::Map<const Vector>(weights.data(), 600), {200, 200, 200}, {1e-3, 1e-1})
+        .run(ConstRows(centers.data(), 15, 2), {0.3, 1.0}, n_threads, own_loss.data(), own_estimates.data());
+  }
+  CHECK(loss[0] == loss[1]);
+  CHECK(estimates[0] == estimates[1]);
+}
