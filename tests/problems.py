@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from drhmm import Model
+from drhmm.evidence import KernelEvidence
+from drhmm.features import Framing
+
 
 def transition_matrix(random, n_states, kind):
     """A random (S, S) matrix: "dense", "sparse" (half of the entries zero) or "left-right"."""
@@ -34,3 +38,17 @@ def blobs(seed, n_frames=300, n_states=3, separation=2.0, n_columns=2):
     states[: 2 * n_states] = np.repeat(np.arange(n_states), 2)
     means = separation * random.normal(size=(n_states, n_columns))
     return means[states] + random.normal(size=(n_frames, n_columns)), states
+
+
+def two_islands():
+    """A model of one column: 0 and 5 exclude one state each, and no transition leads from one state to the other."""
+    evidence = KernelEvidence(
+        Framing(np.zeros(1), np.ones(1)),
+        centers=np.array([[0.0], [5.0]]),
+        sigma=1.0,
+        theta=np.array([[1.0, -1.0], [-1.0, 1.0]]),
+        prior=np.full(2, 0.5),
+        floor=0.0,
+        evidence_scale=1.0,
+    )
+    return Model(np.array([0, 1]), np.eye(2), np.full(2, 0.5), np.full(2, 0.5), evidence)

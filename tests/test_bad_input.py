@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from drhmm import DensityRatioHMM, ImpossibleDataError, Model
-from drhmm.evidence import KernelEvidence
-from drhmm.features import Framing
-from problems import blobs
+from drhmm import DensityRatioHMM, ImpossibleDataError
+from problems import blobs, two_islands
 
 X, Y = blobs(0, n_frames=60)
 
@@ -165,7 +163,7 @@ class TestPredict:
             DensityRatioHMM().predict(X)
 
     def test_another_number_of_columns(self, fitted):
-        with pytest.raises(ValueError, match="X has 3 features, but the model was learned from 2 features"):
+        with pytest.raises(ValueError, match="X has 3 features, but Model is expecting 2 features as input"):
             fitted.predict(np.zeros((5, 3)))
 
     def test_infinite_value(self, fitted):
@@ -193,17 +191,7 @@ class TestPredict:
             fitted.score(X, np.array(["a"] * 60))
 
     def test_impossible_data(self):
-        # Each of two frames excludes one state, and no transition leads from one state to the other.
-        evidence = KernelEvidence(
-            Framing(np.zeros(1), np.ones(1)),
-            centers=np.array([[0.0], [5.0]]),
-            sigma=1.0,
-            theta=np.array([[1.0, -1.0], [-1.0, 1.0]]),
-            prior=np.full(2, 0.5),
-            floor=0.0,
-            evidence_scale=1.0,
-        )
-        model = Model(np.array([0, 1]), np.eye(2), np.full(2, 0.5), np.full(2, 0.5), evidence)
+        model = two_islands()
         with pytest.raises(ImpossibleDataError, match=r"frame 1 of sequence 0 \(row 1\)"):
             model.predict(np.array([[0.0], [5.0]]))
         with pytest.raises(ImpossibleDataError, match=r"frame 1 of sequence 0 \(row 2\)"):

@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
+import dask
 import drhmm
 
 ROOT = Path(__file__).parent.parent
@@ -85,6 +87,44 @@ def test_the_production_guide_runs_from_top_to_bottom(tmp_path, monkeypatch, cap
         key: 2 * count for key, count in before.items()
     }
     assert "bed 1" in capsys.readouterr().out
+
+
+CLUSTER_EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "clusters.md").read_text(), flags=re.DOTALL)
+
+
+class FakeGroups:
+    """As much of grouped rows as the guide uses of Spark and of Ray: one call for every group, in any order."""
+
+    def __init__(self, rows, name):
+        self.groups = [rows[rows[name] == value].sample(frac=1, random_state=0) for value in rows[name].unique()[::-1]]
+
+    def applyInPandas(self, function, schema):  # noqa: N802
+        names = [part.split()[0] for part in schema.replace("`heart rate`", "heart_rate").split(", ")]
+        results = [function(group) for group in self.groups]
+        assert [list(result.columns.str.replace(" ", "_")) for result in results] == [names] * len(results)
+        return SimpleNamespace(toPandas=lambda: pd.concat(results))
+
+    def map_groups(self, function, batch_format):
+        assert batch_format == "pandas"
+        results = [function(group) for group in self.groups]
+        return SimpleNamespace(to_pandas=lambda: pd.concat(results))
+
+
+def test_the_guide_to_clusters_gives_the_same_states_everywhere(monkeypatch, capsys):
+    frame = lambda rows: SimpleNamespace(groupBy=lambda name: FakeGroups(rows, name))  # noqa: E731
+    session = SimpleNamespace(builder=SimpleNamespace(getOrCreate=lambda: SimpleNamespace(createDataFrame=frame)))
+    grouped = SimpleNamespace(from_pandas=lambda rows: SimpleNamespace(groupby=lambda name: FakeGroups(rows, name)))
+    monkeypatch.setitem(sys.modules, "pyspark", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "pyspark.sql", SimpleNamespace(SparkSession=session))
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(data=grouped))
+    names = {}
+    with dask.config.set(scheduler="synchronous"):
+        for example in CLUSTER_EXAMPLES:
+            exec(example, names)
+        expected = names["states"].compute().sort_index()
+    for found in (names["spark_states"], names["ray_states"]):
+        pd.testing.assert_frame_equal(found.sort_index(), expected, check_dtype=False)
+    assert "novelty" in capsys.readouterr().out
 
 
 def test_the_first_readme_example_is_short_and_prints_an_accuracy(capsys):

@@ -142,13 +142,13 @@ class TestSomeLabels:
 
     def test_all_labels_known_is_labelled_learning(self):
         X, y = blobs(300, random_state=0)
-        assert DensityRatioHMM(n_basis=50, random_state=0).fit(X, y).n_iter_ == 0
+        assert DensityRatioHMM(n_basis=50, random_state=0).fit(X, y).history_ == []
 
     def test_minus_one_and_one_alone_are_two_classes(self):
         X, y = moons(200, random_state=0)
         fitted = DensityRatioHMM(n_basis=50, random_state=0).fit(X, 2 * y - 1)
         assert_array_equal(fitted.classes_, [-1, 1])
-        assert fitted.n_iter_ == 0
+        assert fitted.history_ == []
 
 
 def training_frames(X, codes, n_states):

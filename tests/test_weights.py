@@ -212,7 +212,7 @@ class TestPartialFit:
             DensityRatioHMM(**FIXED).partial_fit(X, np.where(np.arange(300) < 5, -1, Y))
 
     def test_a_block_with_other_columns(self):
-        with pytest.raises(ValueError, match="X has 1 features, but the model was learned from 2"):
+        with pytest.raises(ValueError, match="X has 1 features, but Model is expecting 2"):
             self.fitted().partial_fit(X[:, :1], Y)
 
     def test_balanced_weights(self):

@@ -13,7 +13,7 @@ from .streaming import Stream, StreamBatch
 from .version import __version__, show_versions
 
 if TYPE_CHECKING:
-    from . import datasets, plotting, ratios, reference
+    from . import dask, datasets, frames, plotting, ratios, reference
     from .estimator import DensityRatioHMM
 
 __all__ = [
@@ -25,7 +25,9 @@ __all__ = [
     "Stream",
     "StreamBatch",
     "__version__",
+    "dask",
     "datasets",
+    "frames",
     "load",
     "plotting",
     "ratios",
@@ -34,10 +36,12 @@ __all__ = [
     "show_versions",
 ]
 
-# Names that bring scikit-learn or matplotlib with them arrive when they are first used.
+# Names that bring scikit-learn, matplotlib or Dask with them arrive when they are first used.
 _LAZY = {
     "DensityRatioHMM": ("estimator", "DensityRatioHMM"),
+    "dask": ("dask", None),
     "datasets": ("datasets", None),
+    "frames": ("frames", None),
     "plotting": ("plotting", None),
     "ratios": ("ratios", None),
     "reference": ("reference", None),

@@ -6,10 +6,10 @@ import os
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._labels import UNKNOWN, as_labels, encode
-from ._sequences import as_sequences
+from ._sequences import as_sequences, is_list_of_sequences
 from ._validation import as_weights
 from .model import Model
 from .streaming import Stream
@@ -25,6 +25,13 @@ class BatchInference:
         check_is_fitted(self, "model_")
         return self.model_
 
+    def _model_for(self, X: Any) -> Model:
+        """The fitted model, after scikit-learn has compared the names of the columns of X with those of training."""
+        model = self._fitted_model()
+        if not is_list_of_sequences(X):
+            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        return model
+
     def predict(
         self,
         X: Any,
@@ -37,7 +44,7 @@ class BatchInference:
         novelty_label: Any = None,
     ) -> Any:
         """Most probable label of each frame; see `Model.predict`."""
-        return self._fitted_model().predict(
+        return self._model_for(X).predict(
             X,
             lengths=lengths,
             sequence_id=sequence_id,
@@ -59,19 +66,19 @@ class BatchInference:
         lag: int | None = None,
     ) -> Any:
         """Probability of each state at each frame; see `Model.predict_proba`."""
-        return self._fitted_model().predict_proba(
+        return self._model_for(X).predict_proba(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
 
     def log_ratios(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
         """Evidence of each frame; see `Model.log_ratios`."""
-        return self._fitted_model().log_ratios(
+        return self._model_for(X).log_ratios(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
         )
 
     def novelty_score(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
         """How little the known states account for each frame; see `Model.novelty_score`."""
-        return self._fitted_model().novelty_score(
+        return self._model_for(X).novelty_score(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
         )
 
@@ -86,7 +93,7 @@ class BatchInference:
         lag: int | None = None,
     ) -> Any:
         """Probability that the state is none of the known ones; see `Model.novelty_proba`."""
-        return self._fitted_model().novelty_proba(
+        return self._model_for(X).novelty_proba(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
 

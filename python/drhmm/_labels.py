@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,13 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
     labels = _label_array(y)
     n_rows = len(sequences.samples)
     if labels.shape == (n_rows, 1):
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected; use y.ravel()",
+            DataConversionWarning,
+            stacklevel=4,
+        )
         labels = labels[:, 0]
     if labels.shape != (n_rows,):
         raise ValueError(f"y must have one label per row: shape {(n_rows,)}, got {labels.shape}")
@@ -46,7 +54,7 @@ def _label_array(y: Any) -> npt.NDArray[Any]:
     return np.asarray(y)
 
 
-def _is_known(labels: npt.NDArray[Any], allow_one: bool) -> npt.NDArray[np.bool_]:
+def is_known(labels: npt.NDArray[Any], allow_one: bool) -> npt.NDArray[np.bool_]:
     """False for -1 among integers, NaN among floats, NaT among times, and None or NaN among objects.
 
     Integers that are -1 and 1 and nothing else are two classes, unless one class is enough.
@@ -75,7 +83,7 @@ def learn_classes(
     labels: npt.NDArray[Any], sequences: Sequences, allow_one: bool = False
 ) -> tuple[npt.NDArray[Any], Codes]:
     """Sorted classes and the code of every label."""
-    known = _is_known(labels, allow_one)
+    known = is_known(labels, allow_one)
     if not known.any():
         return labels[:0], np.full(len(labels), UNKNOWN, dtype=np.int64)
     values = labels[known]
@@ -106,7 +114,7 @@ def encode(
     codes = np.array([code_of.get(label, UNKNOWN) for label in labels.tolist()], dtype=np.int64)
     wrong = codes == UNKNOWN
     if allow_unknown:
-        wrong &= _is_known(labels, allow_one=True)
+        wrong &= is_known(labels, allow_one=True)
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])
         label, row = labels[place : place + 1].tolist()[0], sequences.row(place)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ._tables import as_array, is_table
 from ._validation import Array, Lengths, Steps, as_lengths, as_samples, as_steps
 
 
@@ -62,17 +63,9 @@ class Sequences:
         return values
 
 
-def feature_names_of(X: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a table (pandas, polars), or of the first of several; None without different names."""
-    table = X[0] if isinstance(X, list | tuple) and len(X) > 0 else X
-    names = list(getattr(table, "columns", ()))
-    usable = len(names) > 0 and all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
-    return tuple(names) if usable else None
-
-
 def is_list_of_sequences(X: Any) -> bool:
-    """Whether X is a list or tuple of two-dimensional arrays (a list of rows is one array)."""
-    return isinstance(X, list | tuple) and len(X) > 0 and getattr(X[0], "ndim", 0) == 2
+    """Whether X is a list or tuple of two-dimensional arrays or tables (a list of rows is one array)."""
+    return isinstance(X, list | tuple) and len(X) > 0 and (getattr(X[0], "ndim", 0) == 2 or is_table(X[0]))
 
 
 def as_sequences(X: Any, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Sequences:
@@ -95,6 +88,7 @@ def _without_gaps(X: Any, lengths: Any, sequence_id: Any) -> Sequences:
         raise ValueError("give lengths or sequence_id, not both")
     if is_list_of_sequences(X):
         return _from_list(X, lengths, sequence_id)
+    X = as_array(X)
     samples = as_samples(X)
     dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
     if sequence_id is None:
@@ -108,6 +102,7 @@ def _without_gaps(X: Any, lengths: Any, sequence_id: Any) -> Sequences:
 def _from_list(X: Sequence[Any], lengths: Any, sequence_id: Any) -> Sequences:
     if lengths is not None or sequence_id is not None:
         raise ValueError("X is a list of sequences: lengths and sequence_id cannot be given as well")
+    X = [as_array(part) for part in X]
     parts = [as_samples(part, f"X[{k}]") for k, part in enumerate(X)]
     for k, part in enumerate(parts):
         if part.shape[1] != parts[0].shape[1]:
@@ -131,10 +126,13 @@ def group(sequence_id: Any, n_rows: int) -> tuple[npt.NDArray[np.int64] | None, 
 
 def _first_appearance(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Row of the first appearance of each id, in that order, and the code of every row."""
+    # One id for each stretch of equal ones is enough.
+    begins = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
     try:
-        _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+        _, first, inverse = np.unique(ids[begins], return_index=True, return_inverse=True)
     except TypeError:
         raise ValueError("sequence_id mixes values that cannot be compared with one another") from None
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
-    return np.sort(first), rank[inverse.reshape(-1)]
+    codes = np.repeat(rank[inverse.reshape(-1)], np.diff(np.append(begins, len(ids))))
+    return begins[np.sort(first)], codes

@@ -59,7 +59,9 @@ def as_matrix(values: Any, name: str) -> Array:
                 raise ValueError(f"{name} must hold numbers, got {value!r}")
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
+        except TypeError as error:
+            raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}: {error}") from None
+        except (ValueError, OverflowError) as error:
             raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}: {error}") from None
     if array.ndim != 2:
         raise ValueError(

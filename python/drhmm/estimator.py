@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.class_weight import compute_class_weight
 
 from ._inference import BatchInference
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
-from ._sequences import Sequences, as_sequences, feature_names_of
-from ._validation import LARGEST, Array, as_weights, check_choice, check_integer, check_number, read_only, thread_count
+from ._sequences import Sequences, as_sequences
+from ._tables import feature_names_of
+from ._validation import LARGEST, check_choice, check_integer, check_number, read_only, thread_count
 from .contents import as_json
 from .evidence import KernelEvidence
 from .features import learn_framing, random_state_of
@@ -27,11 +27,11 @@ from .learning import (
 )
 from .model import Model
 from .novelty import LONGEST_DURATION, Novelty
-from .partial import PartialFit
+from .partial import PartialFit, Statistics, check_additive, kernel_evidence
 from .ratios.least_squares import LeastSquares
 from .ratios.source import RatioSource, check_source, class_shares
 from .selection import Selection
-from .training import TrainingFrames
+from .training import TrainingFrames, row_weights
 from .transitions import ChainRules, chain_rules
 
 
@@ -105,7 +105,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     selection_ : Selection or None
         The cross-validation table of sigma and rho.
     n_iter_, converged_, history_ : int, bool, list of float
-        Iterations of EM, whether it converged, and its gain after each.
+        Iterations of EM, whether it converged, and its gain after each; 1, True, [] where every label was known.
     model_ : Model
         All of it, frozen, for inference.
     n_features_in_ : int
@@ -176,9 +176,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
-        """NaN is allowed: it marks missing samples."""
+        """NaN is allowed: it marks missing samples. Labels are not needed where the number of states is given."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.target_tags.required = self.n_states is None
         return tags
 
     def _check_parameters(self) -> None:
@@ -222,9 +223,6 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     def _rules(self, n_states: int) -> ChainRules:
         return chain_rules(self.transition_prior, self.transmat, self.startprob, n_states)
 
-    def _novelty(self) -> Novelty | None:
-        return Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None
-
     def _read_labels(self, y: Any, sequences: Sequences) -> tuple[npt.NDArray[Any], Codes]:
         """Classes and codes; without any label, the classes are 0..n_states-1 and every code is unknown."""
         n_rows = len(sequences.samples)
@@ -234,32 +232,16 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             classes, codes = learn_classes(as_labels(y, sequences), sequences, allow_one=self.novelty)
         if len(classes) == 0:
             if self.n_states is None:
-                raise ValueError("n_states is needed where no frame is labelled")
+                raise ValueError(
+                    "n_states is needed where no frame is labelled; without it, DensityRatioHMM requires y to be "
+                    "passed, but the target y is None or holds no known label"
+                )
             if self.class_weight is not None:
                 raise ValueError("class_weight needs labels, and no frame is labelled")
             return np.arange(self.n_states), codes
         if self.n_states is not None and self.n_states != len(classes):
             raise ValueError(f"n_states is {self.n_states}, but y has {len(classes)} classes: {classes.tolist()}")
         return classes, codes
-
-    def _weights(
-        self, sample_weight: Any, sequences: Sequences, codes: Codes, classes: npt.NDArray[Any]
-    ) -> Array | None:
-        """Weight of every row from both kinds of weights, or None."""
-        weights = None if sample_weight is None else as_weights(sample_weight, sequences)
-        if self.class_weight is None:
-            return weights
-        known = codes != UNKNOWN
-        per_class = compute_class_weight(self.class_weight, classes=classes, y=classes[codes[known]])
-        wrong = ~((per_class > 0) & (per_class <= LARGEST))
-        if wrong.any():
-            place = int(np.flatnonzero(wrong)[0])
-            raise ValueError(
-                f"class_weight is {per_class[place]} for the class {classes[place]!r}: weights are positive"
-            )
-        by_class = np.ones(len(codes))
-        by_class[known] = per_class[codes[known]]
-        return by_class if weights is None else by_class * weights
 
     def fit(
         self, X: Any, y: Any = None, *, lengths: Any = None, sequence_id: Any = None, sample_weight: Any = None
@@ -287,9 +269,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             The fitted estimator. If anything raises, it stays as it was.
         """
         self._check_parameters()
-        random_state = random_state_of(self.random_state)
+        random_state, threads = random_state_of(self.random_state), thread_count(self.n_threads)
         source = self._source(random_state)
-        threads = thread_count(self.n_threads)
         sequences = as_sequences(X, lengths, sequence_id)
         classes, codes = self._read_labels(y, sequences)
         rules = self._rules(len(classes))
@@ -299,7 +280,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
                 f"{max(sequences.lengths)} samples"
             )
         framing = learn_framing(sequences.samples, self.window, self.standardize)
-        weights = self._weights(sample_weight, sequences, codes, classes)
+        weights = row_weights(self.class_weight, sample_weight, sequences, codes, classes)
         training = TrainingFrames(sequences, framing, codes, len(classes), weights)
         if len(classes) > len(training.rows):
             raise ValueError(f"n_states is {len(classes)}, but there are only {len(training.rows)} complete frames")
@@ -316,12 +297,12 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             else float(self.evidence_scale)
         )
         model = Model(
-            classes.copy(),
+            classes,
             read_only(learned.transmat),
             read_only(learned.startprob),
             read_only(class_shares(learned.targets, training.weights)),
             evidence_of(learned, framing, evidence_scale),
-            self._novelty(),
+            Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None,
             feature_names_of(X),
             {name: as_json(value) for name, value in self.get_params(deep=False).items()},
         )
@@ -329,7 +310,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             model,
             rho=getattr(learned.source, "rho_", None),
             selection=getattr(learned.source, "selection_", None),
-            n_iter=learned.n_iter,
+            n_iter=max(1, learned.n_iter),
             converged=learned.converged,
             history=learned.history,
         )
@@ -341,7 +322,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         *,
         rho: float | None = None,
         selection: Selection | None = None,
-        n_iter: int = 0,
+        n_iter: int = 1,
         converged: bool = True,
         history: Sequence[float] = (),
     ) -> None:
@@ -360,6 +341,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         if isinstance(model.evidence, KernelEvidence):
             self.centers_, self.theta_, self.sigma_ = model.evidence.centers, model.evidence.theta, model.evidence.sigma
             self.rho_, self.selection_ = rho, selection
+
+    def _adopt_partial(self, partial: PartialFit, selection: Selection | None) -> None:
+        self._adopt(partial.model, rho=partial.rho, selection=selection)
+        self._partial = partial
 
     def partial_fit(
         self,
@@ -389,10 +374,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         DensityRatioHMM
             The estimator.
         """
-        if not isinstance(self.ratio, str | LeastSquares):
-            raise ValueError(f"partial_fit needs ratio='least-squares' or LeastSquares, got {self.ratio!r}")
-        if self.class_weight == "balanced":
-            raise ValueError("class_weight='balanced' needs all data at once; give partial_fit a dict of weights")
+        check_additive(self.ratio, self.class_weight, "partial_fit")
         partial: PartialFit | None = getattr(self, "_partial", None)
         selection = getattr(self, "selection_", None)
         if partial is None:
@@ -407,11 +389,12 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
                 )
             partial = PartialFit.begin(first.model_, first.rho_, self._rules(len(first.classes_)))
             selection = first.selection_
+        else:
+            self._model_for(X)
         self._check_parameters()
         sequences = partial.model.read(X, lengths, sequence_id)
         codes = encode(as_labels(y, sequences), partial.model.classes, sequences)
-        weights = self._weights(sample_weight, sequences, codes, partial.model.classes)
-        partial = partial.add(sequences, codes, weights)
-        self._adopt(partial.model, rho=partial.rho, selection=selection)
-        self._partial = partial
+        weights = row_weights(self.class_weight, sample_weight, sequences, codes, partial.model.classes)
+        partial = partial.add(Statistics.of(kernel_evidence(partial.model), sequences, codes, weights))
+        self._adopt_partial(partial, selection)
         return self

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import recursion
-from ._sequences import Sequences, as_sequences, feature_names_of
+from ._sequences import Sequences, as_sequences
+from ._tables import feature_names_of, names_mismatch
 from ._validation import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .contents import fingerprint_of
 from .evidence import Evidence, KernelEvidence
@@ -108,23 +109,20 @@ class Model:
 
     def read(self, X: Any, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Sequences:
         """Sequences of samples with the columns that the model was learned from."""
+        self.check_names(X)
         sequences = as_sequences(X, lengths, sequence_id, dt)
         n_columns = sequences.samples.shape[1]
         if n_columns != self.n_features:
-            raise ValueError(
-                f"X has {n_columns} features, but the model was learned from {self.n_features} features as input"
-            )
-        self.check_names(X)
+            raise ValueError(f"X has {n_columns} features, but Model is expecting {self.n_features} features as input")
         return sequences
 
     def check_names(self, X: Any) -> None:
         """Raise a ValueError if the columns of a table have other names, or another order, than in training."""
         names = feature_names_of(X)
-        if names is not None and self.feature_names is not None and names != self.feature_names:
-            raise ValueError(
-                f"the columns of X are {', '.join(names)}; the model was learned from {', '.join(self.feature_names)}, "
-                "in this order"
-            )
+        if names is not None and self.feature_names is not None:
+            problem = names_mismatch(names, self.feature_names)
+            if problem is not None:
+                raise ValueError(problem)
 
     def check_novelty(self) -> None:
         """Raise a ValueError if the model has no state for the unknown."""

@@ -1,9 +1,10 @@
-"""Labelled blocks one after the other: Gram statistics and transition counts that accumulate."""
+"""Labelled blocks one after the other, or side by side: Gram statistics and transition counts that add up."""
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +13,54 @@ from ._labels import Codes
 from ._sequences import Sequences
 from ._validation import Array, read_only
 from .evidence import KernelEvidence
+from .features import complete_rows
 from .model import Model
-from .training import TrainingFrames
+from .ratios.least_squares import LeastSquares
 from .transitions import ChainRules, count_transitions
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Everything that least squares and the chain need of labelled blocks: sums over frames.
+
+    ``gram`` holds Phi^T W Phi, Phi^T W M and the class masses, ``counts`` (S, S) the transitions and ``starts`` (S,)
+    the first states of sequences.
+    """
+
+    gram: _core.GramStatistics
+    counts: Array
+    starts: Array
+
+    @classmethod
+    def nothing(cls, n_centers: int, n_states: int) -> Statistics:
+        """Of no block."""
+        return cls(_core.GramStatistics(n_centers, n_states), np.zeros((n_states, n_states)), np.zeros(n_states))
+
+    @classmethod
+    def of(cls, evidence: KernelEvidence, sequences: Sequences, codes: Codes, weights: Array | None) -> Statistics:
+        """Of one block of whole sequences, with the centres, the width and the standardisation of `evidence`."""
+        frames = evidence.framing.frames(sequences.samples, sequences.unbroken)
+        rows = np.flatnonzero(complete_rows(frames))
+        targets = np.eye(evidence.n_states)[codes[rows]]
+        gram = _core.GramStatistics(len(evidence.centers), evidence.n_states)
+        gram.add(
+            np.ascontiguousarray(frames[rows]),
+            targets,
+            np.ones(len(rows)) if weights is None else np.ascontiguousarray(weights[rows]),
+            evidence.centers,
+            evidence.sigma,
+        )
+        return cls(gram, *count_transitions(codes, sequences.unbroken, evidence.n_states))
+
+    @classmethod
+    def merged(cls, parts: Iterable[Statistics]) -> Statistics:
+        """Of several blocks, one or more; the parts stay as they are."""
+        first, *others = parts
+        total = cls.nothing(len(first.gram.moment), len(first.starts))
+        for part in (first, *others):
+            total.gram.merge(part.gram)
+            total = replace(total, counts=total.counts + part.counts, starts=total.starts + part.starts)
+        return total
 
 
 @dataclass(frozen=True)
@@ -24,38 +70,40 @@ class PartialFit:
     model: Model
     rho: float
     rules: ChainRules
-    statistics: _core.GramStatistics
-    counts: Array
-    starts: Array
+    statistics: Statistics
 
     @classmethod
     def begin(cls, model: Model, rho: float, rules: ChainRules) -> PartialFit:
         """Nothing seen yet: the settings of a model that was learned from the first block."""
-        n_states = model.n_states
-        statistics = _core.GramStatistics(len(_kernel(model).centers), n_states)
-        return cls(model, rho, rules, statistics, np.zeros((n_states, n_states)), np.zeros(n_states))
+        return cls(model, rho, rules, Statistics.nothing(len(kernel_evidence(model).centers), model.n_states))
 
-    def add(self, sequences: Sequences, codes: Codes, weights: Array | None) -> PartialFit:
+    def add(self, statistics: Statistics) -> PartialFit:
         """What was seen so far and one more block; the old one stays as it is."""
-        evidence = _kernel(self.model)
-        training = TrainingFrames(sequences, evidence.framing, codes, self.model.n_states, weights)
-        statistics = copy.deepcopy(self.statistics)
-        statistics.add(training.frames, training.one_hot(), training.weights, evidence.centers, evidence.sigma)
-        counts, starts = count_transitions(codes, sequences.lengths, self.model.n_states)
-        counts, starts = self.counts + counts, self.starts + starts
-        mass = statistics.mass
-        theta = _core.RegularizedGram(statistics.gram, self.rho * mass.sum()).solve(statistics.moment)
+        total = Statistics.merged([self.statistics, statistics])
+        mass = total.gram.mass
+        if not mass.sum() > 0:
+            raise ValueError("there is no complete frame with a weight to learn from")
+        theta = _core.RegularizedGram(total.gram.gram, self.rho * mass.sum()).solve(total.gram.moment)
         prior = read_only(mass / mass.sum())
         model = replace(
             self.model,
-            transmat=read_only(self.rules.transition_probabilities(counts)),
-            startprob=read_only(self.rules.start_probabilities(starts)),
+            transmat=read_only(self.rules.transition_probabilities(total.counts)),
+            startprob=read_only(self.rules.start_probabilities(total.starts)),
             prior=prior,
-            evidence=replace(evidence, theta=read_only(theta), prior=prior),
+            evidence=replace(kernel_evidence(self.model), theta=read_only(theta), prior=prior),
         )
-        return PartialFit(model, self.rho, self.rules, statistics, counts, starts)
+        return PartialFit(model, self.rho, self.rules, total)
 
 
-def _kernel(model: Model) -> KernelEvidence:
+def kernel_evidence(model: Model) -> KernelEvidence:
+    """The evidence of a model that was learned by least squares."""
     assert isinstance(model.evidence, KernelEvidence)
     return model.evidence
+
+
+def check_additive(ratio: Any, class_weight: Any, caller: str) -> None:
+    """Raise a ValueError for settings with which statistics of blocks do not add up."""
+    if not isinstance(ratio, str | LeastSquares):
+        raise ValueError(f"{caller} needs ratio='least-squares' or LeastSquares, got {ratio!r}")
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        raise ValueError(f"class_weight='balanced' needs all data at once; give {caller} a dict of weights")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ._labels import UNKNOWN, Codes
 from ._sequences import Sequences
-from ._validation import Array
+from ._validation import LARGEST, Array, as_weights
 from .features import Framing, complete_rows
 from .selection import contiguous_folds
 
@@ -85,3 +85,28 @@ class TrainingFrames:
         everywhere = np.full((self.n_rows, values.shape[1]), np.nan)
         everywhere[self.rows] = values
         return everywhere
+
+
+def class_weights(class_weight: Any, classes: npt.NDArray[Any], codes: Codes) -> Array:
+    """Weight of each class, (S,), as in scikit-learn; `codes` are those of the known labels."""
+    from sklearn.utils.class_weight import compute_class_weight
+
+    per_class: Array = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+    wrong = ~((per_class > 0) & (per_class <= LARGEST))
+    if wrong.any():
+        place = int(np.flatnonzero(wrong)[0])
+        raise ValueError(f"class_weight is {per_class[place]} for the class {classes[place]!r}: weights are positive")
+    return per_class
+
+
+def row_weights(
+    class_weight: Any, sample_weight: Any, sequences: Sequences, codes: Codes, classes: npt.NDArray[Any]
+) -> Array | None:
+    """Weight of every row from both kinds of weights, or None."""
+    weights = None if sample_weight is None else as_weights(sample_weight, sequences)
+    if class_weight is None:
+        return weights
+    known = codes != UNKNOWN
+    by_class = np.ones(len(codes))
+    by_class[known] = class_weights(class_weight, classes, codes[known])[codes[known]]
+    return by_class if weights is None else by_class * weights

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .._sequences import group
-from .._validation import Array, Lengths, Steps
+from .._times import TimeError, gaps, usual_step
+from .._validation import Lengths, Steps
 from ..model import Model
 from .errors import InputError
 from .tables import Table, listed, read_table
-from .values import steps_between
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,13 @@ def ordered(table: Table, columns: Columns, step: float | None) -> tuple[Ordered
     if columns.time is None:
         return Ordered(order, lengths), None
     times = table.times(columns.time)[order]
-    begins = np.zeros(len(times), dtype=bool)
-    begins[np.cumsum([0, *lengths[:-1]])] = True
-    if step is None:
-        step = _usual_step(table, columns.time, times, begins)
-    dt = np.ones(len(times), dtype=np.int64)
-    for row in np.flatnonzero(~begins):
-        try:
-            dt[row] = steps_between(times[row - 1], times[row], step)
-        except ValueError as problem:
-            raise table.error(str(problem), int(order[row]), columns.time) from None
-    return Ordered(order, lengths, dt), step
+    try:
+        step = usual_step(times, lengths) if step is None else step
+        return Ordered(order, lengths, gaps(times, lengths, step)), step
+    except TimeError as problem:
+        if problem.row is None:
+            raise InputError(f"{problem} use --step", table.path, column=columns.time) from None
+        raise table.error(str(problem), int(order[problem.row]), columns.time) from None
 
 
 def _grouped(table: Table, columns: Columns) -> tuple[npt.NDArray[np.int64], Lengths]:
@@ -88,14 +84,6 @@ def _grouped(table: Table, columns: Columns) -> tuple[npt.NDArray[np.int64], Len
         return np.arange(table.n_rows), [table.n_rows]
     order, lengths = group(table.identities(name), table.n_rows)
     return np.arange(table.n_rows) if order is None else order, lengths
-
-
-def _usual_step(table: Table, name: str, times: Array, begins: npt.NDArray[np.bool_]) -> float:
-    """The median time between rows of one sequence."""
-    differences = np.diff(times)[~begins[1:]]
-    if len(differences) == 0 or not np.median(differences) > 0:
-        raise InputError("time does not increase: what is one step? use --step", table.path, column=name)
-    return float(np.median(differences))
 
 
 def model_features(model: Model, columns: Columns, table: Table) -> list[str]:

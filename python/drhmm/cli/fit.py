@@ -100,7 +100,7 @@ def _chosen(estimator: DensityRatioHMM) -> str:
             f"{estimator.sigma_:.3g} and rho {estimator.rho_:.3g} (held-out squared loss {selection.loss[best]:.4f})"
         )
     parts.append(f"evidence scale {estimator.evidence_scale_:g}")
-    if estimator.n_iter_ > 0:
+    if estimator.history_:
         parts.append(f"EM {'converged' if estimator.converged_ else 'stopped'} after {estimator.n_iter_} iterations")
     return "; ".join(parts)
 

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from .._files import clear_leftover, write_atomically
+from .._times import steps_between
 from .._validation import Array
 from ..exceptions import SnapshotError
 from ..model import Model
 from ..streaming import Stream
 from .lines import Observation
-from .values import moment, steps_between
+from .values import moment
 
 VERSION = 1
 _FORMAT = "drhmm stream"

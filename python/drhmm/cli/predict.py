@@ -10,15 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import io
+from .._results import RESULTS, results
 from ..exceptions import ImpossibleDataError
 from ..model import Model
 from .columns import Columns, Ordered, model_features, ordered
 from .errors import InputError
 from .tables import Table, check_output, write_table
 from .values import checked_step
-
-#: Columns of every result.
-RESULTS = ("state", "probability", "novelty")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -59,18 +57,18 @@ def run(options: argparse.Namespace) -> None:
 
 def _inferred(model: Model, X: Any, rows: Ordered, options: argparse.Namespace) -> dict[str, npt.NDArray[Any]]:
     """Columns of the result."""
-    arguments: dict[str, Any] = {"lengths": rows.lengths, "dt": rows.dt, "n_threads": options.threads}
     if options.lag is not None and options.method != "smooth":
         raise ValueError(f"--lag goes with --method smooth, not {options.method}")
-    if options.method == "viterbi":
-        return {"state": model.predict(X, method="viterbi", **arguments)}
-    posteriors = model.predict_proba(X, method=options.method, lag=options.lag, **arguments)
-    result = {"state": model.classes[posteriors.argmax(axis=1)], "probability": posteriors.max(axis=1)}
-    if model.novelty is not None and options.method != "frame":
-        result["novelty"] = model.novelty_proba(X, method=options.method, lag=options.lag, **arguments)
-    if options.probabilities:
-        result |= {f"p({label})": posteriors[:, place] for place, label in enumerate(model.classes.tolist())}
-    return result
+    return results(
+        model,
+        X,
+        rows.lengths,
+        rows.dt,
+        method=options.method,
+        lag=options.lag,
+        probabilities=options.probabilities,
+        n_threads=options.threads,
+    )
 
 
 def _accuracy(model: Model, table: Table, name: str, states: npt.NDArray[Any]) -> str:

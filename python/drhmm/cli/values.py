@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validation import LONGEST_GAP, check_number
+from .._validation import check_number
 
 #: Words, in lower case, that stand for a value that is not there.
 MISSING = frozenset({"", "na", "nan", "null", "none"})
@@ -79,18 +79,6 @@ def labels(fields: Sequence[str]) -> npt.NDArray[Any]:
 def _is_integer(text: str) -> bool:
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and (digits == "0" or digits[0] != "0")
-
-
-def steps_between(before: float | None, now: float, step: float) -> int:
-    """Steps of the chain between two times, at least 1; a ValueError if time does not increase."""
-    if before is None:
-        return 1
-    if now <= before:
-        raise ValueError(f"time does not increase: {now:.17g} after {before:.17g}")
-    steps = (now - before) / step
-    if not steps <= LONGEST_GAP:
-        raise ValueError(f"{steps:g} steps of {step:g} lie between {before:.17g} and {now:.17g}")
-    return max(1, round(steps))
 
 
 def checked_step(step: Any, name: str) -> float | None:

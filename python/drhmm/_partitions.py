@@ -1,0 +1,186 @@
+"""The unit of work of a cluster: one pandas frame of rows, as every partition is. No cluster is needed to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._labels import as_labels, encode
+from ._results import result_names
+from ._sequences import as_sequences, group
+from ._validation import Array
+from .evidence import KernelEvidence
+from .frames import Rows, features_of, plain, predict_frame, read_rows, times_of
+from .model import Model
+from .partial import Statistics
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: The column that remembers the order of rows that are moved to other partitions.
+PLACE = "__drhmm_place__"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns are what."""
+
+    features: tuple[str, ...]
+    label: str
+    sequence: str
+    time: str | None
+
+    def __post_init__(self) -> None:
+        names = [*self.features, self.label, self.sequence, *self._time]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"the column {name!r} is named twice among features, label, sequence and time")
+
+    @property
+    def _time(self) -> list[str]:
+        return [] if self.time is None else [self.time]
+
+    @property
+    def columns(self) -> list[str]:
+        """All of them."""
+        return [*self.features, *self.marks]
+
+    @property
+    def marks(self) -> list[str]:
+        """All but the samples."""
+        return [self.label, self.sequence, *self._time]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What one partition holds, without its samples.
+
+    ``ids`` are its sequences, ``labels`` its labels. Piece k is ``lengths[k]`` rows of one sequence from row
+    ``begins[k]`` on, rows being ordered by sequence and time; ``counts[k, i]`` of them have the label i.
+    """
+
+    ids: npt.NDArray[Any]
+    labels: npt.NDArray[Any]
+    begins: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+
+def settled(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows in the order that they had before they were moved between partitions."""
+    return frame.sort_values(PLACE, kind="stable").drop(columns=PLACE) if PLACE in frame.columns else frame
+
+
+def in_order(frame: pd.DataFrame, sequence: str, time: str | None) -> npt.NDArray[np.int64]:
+    """The order that brings rows of one sequence together, by time where there is one."""
+    order, lengths = group(_ids(frame, sequence), len(frame))
+    order = np.arange(len(frame)) if order is None else order
+    if time is None:
+        return order
+    codes = np.repeat(np.arange(len(lengths)), lengths)
+    by_time: npt.NDArray[np.int64] = order[np.lexsort((times_of(frame, time)[order], codes))]
+    return by_time
+
+
+def pieces_of(frame: pd.DataFrame, roles: Roles, longest: int) -> Pieces:
+    """The sequences and labels of a partition, and its rows in pieces of at most `longest`."""
+    values, codes = _unique(_labels(frame, roles))
+    ids = _ids(frame, roles.sequence)
+    if len(frame) == 0:
+        nothing = np.empty(0, dtype=np.int64)
+        return Pieces(ids, values, nothing, nothing, np.empty((0, len(values)), dtype=np.int64))
+    order = in_order(frame, roles.sequence, roles.time)
+    ids, codes = ids[order], codes[order]
+    _, lengths = group(ids, len(ids))
+    first = np.cumsum([0, *lengths[:-1]])
+    begins = np.concatenate(
+        [np.arange(begin, begin + length, longest) for begin, length in zip(first, lengths, strict=True)]
+    )
+    sizes = np.diff(np.append(begins, len(frame)))
+    counts = np.zeros((len(begins), len(values)), dtype=np.int64)
+    np.add.at(counts, (np.repeat(np.arange(len(begins)), sizes), codes), 1)
+    return Pieces(ids[first], values, begins, sizes, counts)
+
+
+def take(frame: pd.DataFrame, roles: Roles, begins: Sequence[int], lengths: Sequence[int]) -> list[pd.DataFrame]:
+    """Some pieces of a partition, copied: a view would keep all of it in memory."""
+    order = in_order(frame, roles.sequence, roles.time)
+    pieces = [frame.iloc[order[begin : begin + length]] for begin, length in zip(begins, lengths, strict=True)]
+    for piece in pieces:
+        piece.attrs = {}
+    return pieces
+
+
+def read(frame: pd.DataFrame, roles: Roles) -> tuple[Rows, npt.NDArray[Any]]:
+    """Whole sequences of a frame, one after the other and in order, and the labels of their rows."""
+    import narwhals as nw
+
+    ordered = frame.iloc[in_order(frame, roles.sequence, roles.time)]
+    rows = read_rows(nw.from_native(ordered, eager_only=True), roles.features, roles.sequence, roles.time)
+    return rows, _labels(ordered, roles)
+
+
+def statistics_of(
+    frame: pd.DataFrame,
+    roles: Roles,
+    evidence: KernelEvidence,
+    classes: npt.NDArray[Any],
+    weights: Array | None,
+    step: float | None,
+) -> Statistics:
+    """Gram statistics, class masses and transition counts of one partition of whole sequences."""
+    if len(frame) == 0:
+        return Statistics.nothing(len(evidence.centers), evidence.n_states)
+    rows, labels = read(settled(frame), roles)
+    # A gap in time ends a sequence: nobody knows what happened in it.
+    sequences = as_sequences(rows.samples, as_sequences(rows.samples, rows.lengths, dt=rows.gaps(step)).unbroken)
+    codes = encode(as_labels(labels, sequences), classes, sequences)
+    return Statistics.of(evidence, sequences, codes, None if weights is None else weights[codes])
+
+
+def predict_partition(
+    frame: pd.DataFrame, model: Model, sequence: str, time: str | None, options: dict[str, Any]
+) -> pd.DataFrame:
+    """`predict_frame` for one partition of whole sequences; rows of a sequence may stand in any order of time."""
+    frame = settled(frame)
+    if len(frame) == 0:
+        return empty_result(frame, model, options)
+    order = in_order(frame, sequence, time)
+    predicted = predict_frame(model, frame.iloc[order], sequence=sequence, time=time, **options)
+    return predicted.iloc[np.argsort(order, kind="stable")]
+
+
+def empty_result(frame: pd.DataFrame, model: Model, options: dict[str, Any]) -> pd.DataFrame:
+    """The columns of a result, without rows."""
+    import pandas
+
+    samples = np.asarray(frame[features_of(model, list(frame.columns), options.get("features"), ())].iloc[:0])
+    number = np.dtype(np.float32 if samples.dtype == np.float32 else np.float64)
+    labels = pandas.Series(plain(model.classes)).dtype
+    names = result_names(model, options.get("method", "smooth"), options.get("probabilities", False))
+    added = {name: pandas.Series(dtype=labels if name == "state" else number, index=frame.index[:0]) for name in names}
+    return frame.iloc[:0].assign(**added)
+
+
+def _ids(frame: pd.DataFrame, sequence: str) -> npt.NDArray[Any]:
+    null = np.asarray(frame[sequence].isna(), dtype=bool)
+    if null.any():
+        where = frame.index[null][0]
+        raise ValueError(f"column {sequence!r} is empty in {int(null.sum())} rows, the first with the index {where!r}")
+    return np.asarray(frame[sequence])
+
+
+def _labels(frame: pd.DataFrame, roles: Roles) -> npt.NDArray[Any]:
+    return np.asarray(frame[roles.label])
+
+
+def _unique(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Different labels in order of appearance, missing ones among them, and the code of each row."""
+    import pandas
+
+    codes, values = pandas.factorize(labels, use_na_sentinel=False)
+    return np.asarray(values), np.asarray(codes, dtype=np.int64)

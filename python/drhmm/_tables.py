@@ -1,0 +1,77 @@
+"""Tables in: the names and the numbers of pandas, polars and Arrow tables, whichever of them is installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def column_names(table: Any) -> tuple[Any, ...] | None:
+    """Names of the columns of a table, in order; None for anything else, an array among them."""
+    if not hasattr(table, "shape"):
+        if hasattr(table, "collect_schema"):
+            raise TypeError(f"X is a {type(table).__name__}, whose rows are not there yet; use X.collect()")
+        return None
+    for attribute in ("column_names", "columns"):
+        names = getattr(table, attribute, None)
+        if names is not None and not callable(names):
+            return tuple(names)
+    return None
+
+
+def is_table(values: Any) -> bool:
+    """Whether something has named columns."""
+    return column_names(values) is not None
+
+
+def feature_names_of(X: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a table, or of the tables of a list; None without different names that are all text."""
+    if isinstance(X, list | tuple):
+        several = {feature_names_of(part) for part in X if is_table(part)}
+        if len(several) > 1:
+            first, second, *_ = sorted(several, key=str)
+            raise ValueError(f"the tables in X have different columns: {first} and {second}")
+        return several.pop() if several else None
+    names = column_names(X)
+    if not names or not all(isinstance(name, str) for name in names):
+        return None
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"X has two columns with the name {twice[0]!r}")
+    return tuple(str(name) for name in names)
+
+
+def as_array(values: Any) -> Any:
+    """A table as an array, NaN where a value is missing; anything else as it is."""
+    if not is_table(values):
+        return values
+    array = np.asarray(values)
+    if array.dtype == object and hasattr(values, "isna"):
+        # pandas.NA has no number of its own.
+        array = array.copy()
+        array[np.asarray(values.isna(), dtype=bool)] = np.nan
+    return array
+
+
+def names_mismatch(names: tuple[str, ...], expected: tuple[str, ...]) -> str | None:
+    """In words, how the columns of a table differ from those of training; None if they do not."""
+    if names == expected:
+        return None
+    missing = [name for name in expected if name not in names]
+    extra = [name for name in names if name not in expected]
+    problems = []
+    if missing:
+        problems.append(f"{_shown(missing)} missing")
+    if extra:
+        problems.append(f"{_shown(extra)} never seen in training")
+    problem = " and ".join(problems) or "another order"
+    return (
+        f"the columns of X are {_shown(names)} ({problem}); "
+        f"the model was learned from {_shown(expected)}, in this order"
+    )
+
+
+def _shown(names: Any, most: int = 8) -> str:
+    shown = [str(name) for name in names[:most]]
+    return ", ".join(shown) + (f" and {len(names) - most} more" if len(names) > most else "")

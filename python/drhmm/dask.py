@@ -1,0 +1,296 @@
+"""Learning and inference on a Dask cluster: sums over partitions, and partitions that hold whole sequences.
+
+Needs ``pip install "drhmm[dask]"``. The statistics that least squares and the chain need are sums over frames, so that
+every partition is read once, on the worker that has it, and what travels is a matrix of the size of the kernel centres.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ._labels import is_known
+from ._partitions import PLACE, Pieces, Roles, empty_result, pieces_of, predict_partition, read, statistics_of, take
+from ._sample import choose
+from ._sequences import as_sequences
+from ._validation import Array, check_integer, check_number
+from .estimator import DensityRatioHMM
+from .frames import features_of
+from .model import Model
+from .partial import PartialFit, Statistics, check_additive, kernel_evidence
+from .training import class_weights
+
+try:
+    import dask
+    import dask.dataframe as dd
+    import pandas as pd
+    from dask.tokenize import normalize_token
+except ImportError as error:
+    raise ImportError(f'drhmm.dask needs Dask: pip install "drhmm[dask]" ({error})') from None
+
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
+
+__all__ = ["fit", "predict"]
+
+#: Statistics that are added up by one task.
+SPLIT_EVERY = 8
+
+#: Pieces that a sample is made of, about.
+N_PIECES = 50
+
+
+def fit(
+    estimator: DensityRatioHMM,
+    ddf: dd.DataFrame,
+    *,
+    features: Sequence[str],
+    label: str,
+    sequence: str,
+    time: str | None = None,
+    step: float | None = None,
+    sample_size: int = 20_000,
+    whole: bool | None = None,
+) -> DensityRatioHMM:
+    """Learn from the labelled rows of a Dask data frame.
+
+    A sample that fits in memory chooses the standardisation, kernel centres, sigma, rho and the evidence scale, as
+    `DensityRatioHMM.fit` does. Then every partition contributes its Gram statistics, class masses and transition
+    counts, which a tree of tasks adds up: the model is the one that all rows together give with those settings. A
+    worker holds one partition at a time for each of its threads; a lost worker costs the partitions it had.
+
+    Parameters
+    ----------
+    estimator : DensityRatioHMM
+        The settings, with evidence by least squares; fitted in place.
+    ddf : dask.dataframe.DataFrame
+        Rows of samples, every one with a label.
+    features : sequence of str
+        The columns of samples.
+    label, sequence : str
+        The column of labels, and the one that tells the sequences apart.
+    time : str, optional
+        The column of times, numbers or dates, by which the rows of a sequence are ordered; without it they are in
+        the order of the frame. A gap in time ends a sequence: nobody knows what happened in it.
+    step : float, optional
+        The time of one step, in seconds for dates; the median of the sample by default. The model remembers it.
+    sample_size : int
+        Rows of the sample: pieces of sequences, drawn at random (by the estimator's `random_state`) until there are
+        so many, and more where a class would have less than 100 rows. If there are no more rows than that, the sample
+        is all of them, and the result that of `DensityRatioHMM.fit`.
+    whole : bool, optional
+        Whether every sequence lies in one partition. Found out by default, by a look at the sequence column; if it is
+        False, rows are brought together by sequence (a shuffle).
+
+    Returns
+    -------
+    DensityRatioHMM
+        The fitted estimator, which `partial_fit` can go on with.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.dask import fit, predict
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(600, random_state=0)
+    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "state": y, "person": [k // 100 for k in range(600)]})
+    >>> ddf = dd.from_pandas(df, npartitions=3)
+    >>> estimator = fit(DensityRatioHMM(random_state=0), ddf, features=["x", "y"], label="state", sequence="person")
+    >>> predicted = predict(estimator.model_, ddf.drop(columns="state"), sequence="person").compute()
+    >>> bool((predicted.state == df.state).mean() > 0.9)
+    True
+    """
+    check_additive(estimator.ratio, estimator.class_weight, "drhmm.dask.fit")
+    estimator._check_parameters()
+    if step is not None and time is None:
+        raise ValueError(f"step={step!r} goes with time")
+    check_integer(sample_size, "sample_size", low=1)
+    roles = Roles(tuple(features), label, sequence, time)
+    ddf = _with_columns(ddf, roles.columns)[roles.columns]
+    pieces = _pieces(ddf, roles, max(sample_size // N_PIECES, 2 * estimator.window))
+    _check_labels(pieces, estimator.novelty, label)
+    first, step = _fit_sample(estimator, ddf, roles, pieces, sample_size, step)
+
+    evidence = kernel_evidence(first.model_)
+    weights = (
+        None
+        if estimator.class_weight is None
+        else class_weights(estimator.class_weight, first.classes_, np.arange(len(first.classes_)))
+    )
+    if whole is None:
+        whole = _are_whole([part.ids for part in pieces])
+    statistics = _statistics(ddf if whole else _by_sequence(ddf, sequence), roles, evidence, first, weights, step)
+    settings = dict(first.model_.settings) | ({} if time is None else {"time_step": step})
+    model = replace(first.model_, settings=settings)
+    assert first.rho_ is not None
+    partial = PartialFit.begin(model, first.rho_, estimator._rules(len(first.classes_))).add(statistics)
+    estimator._adopt_partial(partial, first.selection_)
+    return estimator
+
+
+def predict(
+    model: Model | DensityRatioHMM,
+    ddf: dd.DataFrame,
+    *,
+    sequence: str,
+    time: str | None = None,
+    step: float | None = None,
+    features: Sequence[str] | None = None,
+    method: str = "smooth",
+    lag: int | None = None,
+    probabilities: bool = False,
+    n_threads: int = 1,
+    whole: bool | None = None,
+) -> dd.DataFrame:
+    """The frame with the state of each row, its probability, and that of the unknown; computed when it is asked for.
+
+    Parameters
+    ----------
+    model : Model or DensityRatioHMM
+        A model, or a fitted estimator.
+    ddf : dask.dataframe.DataFrame
+        Rows of samples.
+    sequence : str
+        The column that tells the sequences apart.
+    time : str, optional
+        The column of times, by which the rows of a sequence are ordered; without it they are in the order of the
+        frame.
+    step : float, optional
+        The time of one step, in seconds for dates; that of the training data by default.
+    features, method, lag, probabilities
+        As in `drhmm.frames.predict_frame`.
+    n_threads : int
+        Threads of one task.
+    whole : bool, optional
+        Whether every sequence lies in one partition. Found out by default, by a look at the sequence column; if it is
+        False, rows are brought together by sequence (a shuffle), and stay in the partitions that this makes.
+
+    Returns
+    -------
+    dask.dataframe.DataFrame
+        All rows and columns of `ddf` with the columns of `drhmm.frames.predict_frame`.
+    """
+    fitted = model if isinstance(model, Model) else model.model_
+    if time is not None and step is None:
+        step = fitted.settings.get("time_step")
+        if step is None:
+            raise ValueError("the model does not know the time of one step: give step")
+    options: dict[str, Any] = {
+        "step": None if time is None else step,
+        "features": features_of(fitted, list(ddf.columns), features, (sequence, time)),
+        "method": method,
+        "lag": lag,
+        "probabilities": probabilities,
+        "n_threads": n_threads,
+    }
+    ddf = _with_columns(ddf, [*options["features"], sequence, *([] if time is None else [time])])
+    meta = empty_result(ddf._meta, fitted, options)
+    if whole is None:
+        whole = _are_whole(_computed(_ids_of, ddf[[sequence]], sequence))
+    if not whole:
+        ddf = _by_sequence(ddf, sequence)
+    return ddf.map_partitions(predict_partition, fitted, sequence, time, options, meta=meta)
+
+
+@normalize_token.register(Model)  # type: ignore[untyped-decorator]
+def _token(model: Model) -> tuple[object, ...]:
+    """What tells the tasks of one model from those of another."""
+    return "drhmm.Model", model.fingerprint, model.feature_names
+
+
+def _with_columns(ddf: dd.DataFrame, names: Sequence[str]) -> dd.DataFrame:
+    for name in names:
+        if name not in ddf.columns:
+            raise ValueError(f"ddf has no column {name!r}; there are {', '.join(map(str, ddf.columns))}")
+    return ddf
+
+
+def _computed(function: Any, ddf: dd.DataFrame, *arguments: Any) -> list[Any]:
+    """What a function says of every partition, in their order."""
+    task = dask.delayed(function, pure=True)
+    return list(dask.compute(*(task(part, *arguments) for part in ddf.to_delayed())))
+
+
+def _pieces(ddf: dd.DataFrame, roles: Roles, longest: int) -> list[Pieces]:
+    return _computed(pieces_of, ddf[roles.marks], roles, longest)
+
+
+def _check_labels(pieces: Sequence[Pieces], allow_one: bool, label: str) -> None:
+    values = np.concatenate([part.labels for part in pieces])
+    if len(values) == 0:
+        raise ValueError("ddf has no rows")
+    if not is_known(values, allow_one).all():
+        raise ValueError(f"column {label!r} has rows without a label: drhmm.dask.fit learns from labelled rows only")
+
+
+def _ids_of(frame: pd.DataFrame, sequence: str) -> Any:
+    return np.asarray(frame[sequence].unique())
+
+
+def _are_whole(ids: Sequence[Any]) -> bool:
+    """Whether no sequence is in two partitions."""
+    every = [name for part in ids for name in part.tolist()]
+    return len(set(every)) == len(every)
+
+
+def _by_sequence(ddf: dd.DataFrame, sequence: str) -> dd.DataFrame:
+    """Rows of one sequence in one partition; a shuffle forgets the order, which a column remembers."""
+    ddf = ddf.assign(**{PLACE: 1})
+    return ddf.assign(**{PLACE: ddf[PLACE].cumsum()}).shuffle(on=sequence)
+
+
+def _fit_sample(
+    estimator: DensityRatioHMM,
+    ddf: dd.DataFrame,
+    roles: Roles,
+    pieces: Sequence[Pieces],
+    sample_size: int,
+    step: float | None,
+) -> tuple[DensityRatioHMM, float | None]:
+    """A copy of the estimator, fitted to a sample, and the time of one step."""
+    chosen = choose(pieces, estimator.window, sample_size, estimator.random_state)
+    everything = sum(map(len, chosen)) == sum(len(part.lengths) for part in pieces)
+    task = dask.delayed(take, pure=True)
+    taken = dask.compute(
+        *(
+            task(part, roles, part_pieces.begins[rows].tolist(), part_pieces.lengths[rows].tolist())
+            for part, part_pieces, rows in zip(ddf.to_delayed(), pieces, chosen, strict=True)
+            if rows
+        )
+    )
+    frames = [frame for part in taken for frame in part]
+    if not everything:
+        # A piece is a sequence of its own: what lies between two of them is not in the sample.
+        frames = [frame.assign(**{roles.sequence: k}) for k, frame in enumerate(frames)]
+    sample = pd.concat(frames, ignore_index=True)
+    rows, labels = read(sample, roles)
+    if roles.time is not None:
+        step = rows.usual_step() if step is None else check_number(step, "step", low=0, low_open=True)
+    lengths = as_sequences(rows.samples, rows.lengths, dt=rows.gaps(step)).unbroken
+    table = pd.DataFrame(rows.samples, columns=list(roles.features))
+    first: DensityRatioHMM = clone(estimator).fit(table, labels, lengths=lengths)
+    return first, step
+
+
+def _statistics(
+    ddf: dd.DataFrame,
+    roles: Roles,
+    evidence: Any,
+    first: DensityRatioHMM,
+    weights: Array | None,
+    step: float | None,
+) -> Statistics:
+    """The statistics of all partitions, added up by a tree of tasks."""
+    task, merge = dask.delayed(statistics_of, pure=True), dask.delayed(Statistics.merged, pure=True)
+    shared = dask.delayed(evidence, traverse=False)
+    level: list[Delayed] = [task(part, roles, shared, first.classes_, weights, step) for part in ddf.to_delayed()]
+    while len(level) > 1:
+        level = [merge(level[k : k + SPLIT_EVERY]) for k in range(0, len(level), SPLIT_EVERY)]
+    total: Statistics = level[0].compute()
+    return total

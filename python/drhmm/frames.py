@@ -1,0 +1,260 @@
+"""Data frames in, data frames out: the states of the rows of pandas, polars and Arrow tables.
+
+Needs narwhals (``pip install "drhmm[frames]"``) and the library of the frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._results import result_names, results
+from ._sequences import group
+from ._tables import as_array
+from ._times import TimeError, gaps, usual_step
+from ._validation import Array, Lengths, Steps, check_number
+from .exceptions import ImpossibleDataError
+from .model import Model
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    from narwhals.typing import IntoDataFrameT
+
+    from .estimator import DensityRatioHMM
+
+__all__ = ["predict_frame"]
+
+
+def predict_frame(
+    model: Model | DensityRatioHMM,
+    df: IntoDataFrameT,
+    *,
+    sequence: str | None = None,
+    time: str | None = None,
+    step: float | None = None,
+    features: Sequence[str] | None = None,
+    method: str = "smooth",
+    lag: int | None = None,
+    probabilities: bool = False,
+    n_threads: int | None = None,
+) -> IntoDataFrameT:
+    """The frame with the state of each row, its probability, and that of the unknown.
+
+    Columns are found by name: a model that was learned from named columns takes these, in whatever order and among
+    whatever others they stand.
+
+    Parameters
+    ----------
+    model : Model or DensityRatioHMM
+        A model, or a fitted estimator.
+    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        Rows of samples; the rows of one sequence are in order but need not be adjacent. Null and NaN mark missing
+        samples.
+    sequence : str, optional
+        The column that tells the sequences apart; without it, all rows are one sequence.
+    time : str, optional
+        The column of times, numbers or dates, which increase within a sequence. Where k steps lie between two rows,
+        k - 1 frames are missing, as `dt` tells `Model.predict_proba`.
+    step : float, optional
+        The time of one step, in the unit of the time column, in seconds for dates. By default that of the training
+        data, if the model knows it (``model.settings["time_step"]``), or the median time between rows.
+    features : sequence of str, optional
+        The columns of samples in the order of training, for a model without names. By default those that the model
+        was learned from, or all but the sequence and the time.
+    method : {"smooth", "filter", "frame", "viterbi"}
+        As in `Model.predict`; "viterbi" gives states only, and "frame" no novelty.
+    lag : int, optional
+        With "smooth": given the past, the present and the next `lag` frames only.
+    probabilities : bool
+        Whether there is a column ``p(label)`` for each state, too.
+    n_threads : int, optional
+        Threads; all cores by default.
+
+    Returns
+    -------
+    frame of the type of `df`
+        All rows and columns of `df`, in their order, with the columns ``state`` (the most probable label),
+        ``probability`` (its probability among the known states) and, if the model has a state for the unknown,
+        ``novelty`` (the probability that it is none of them).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> from drhmm.frames import predict_frame
+    >>> X, y = blobs(300, random_state=0)
+    >>> df = pd.DataFrame(X, columns=["x", "y"])
+    >>> model = DensityRatioHMM(random_state=0).fit(df, y).model_
+    >>> list(predict_frame(model, df.assign(second=range(300)), time="second").columns)
+    ['x', 'y', 'second', 'state', 'probability']
+    """
+    nw = _narwhals()
+    fitted = model if isinstance(model, Model) else model.model_
+    if step is not None and time is None:
+        raise ValueError(f"step={step!r} goes with time")
+    frame = nw.from_native(df, eager_only=True)
+    for name in result_names(fitted, method, probabilities):
+        if name in frame.columns:
+            raise ValueError(f"df has a column {name!r} already, the name of a column of the result")
+    rows = read_rows(frame, features_of(fitted, frame.columns, features, (sequence, time)), sequence, time)
+    step = step if step is not None else fitted.settings.get("time_step")
+    try:
+        columns = results(
+            fitted,
+            rows.samples,
+            rows.lengths,
+            rows.gaps(None if step is None else check_number(step, "step", low=0, low_open=True)),
+            method=method,
+            lag=lag,
+            probabilities=probabilities,
+            n_threads=n_threads,
+        )
+    except ImpossibleDataError as error:
+        raise ImpossibleDataError(error.sequence, error.frame, rows.row(error.row)) from None
+    series = [
+        nw.new_series(name, plain(rows.restore(values)), backend=frame.implementation)
+        for name, values in columns.items()
+    ]
+    result: IntoDataFrameT = frame.with_columns(*series).to_native()
+    return result
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a frame as whole sequences one after the other; ``order`` is None where they were."""
+
+    samples: npt.NDArray[Any]
+    lengths: Lengths
+    order: npt.NDArray[np.int64] | None
+    times: Array | None
+    time: str | None
+
+    def row(self, place: int) -> int:
+        """The row of the frame."""
+        return place if self.order is None else int(self.order[place])
+
+    def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Rows of the frame -> rows of whole sequences."""
+        return values if self.order is None else values[self.order]
+
+    def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Rows of whole sequences -> rows of the frame."""
+        if self.order is None:
+            return values
+        restored = np.empty_like(values)
+        restored[self.order] = values
+        return restored
+
+    def usual_step(self) -> float:
+        """The median time between rows of one sequence."""
+        assert self.times is not None
+        try:
+            return usual_step(self.times, self.lengths)
+        except TimeError as problem:
+            raise ValueError(f"column {self.time!r}: {problem} give step") from None
+
+    def gaps(self, step: float | None) -> Steps | None:
+        """Steps of the chain that lead to each row; None without times."""
+        if self.times is None:
+            return None
+        try:
+            return gaps(self.times, self.lengths, self.usual_step() if step is None else step)
+        except TimeError as problem:
+            place = "" if problem.row is None else f", row {self.row(problem.row)}"
+            raise ValueError(f"column {self.time!r}{place}: {problem}") from None
+
+
+def read_rows(frame: nw.DataFrame[Any], features: Sequence[str], sequence: str | None, time: str | None) -> Rows:
+    """The samples of a frame, its sequences and its times."""
+    nw = _narwhals()
+    for name in (*features, sequence, time):
+        if name is not None and name not in frame.columns:
+            raise ValueError(f"df has no column {name!r}; there are {', '.join(map(str, frame.columns))}")
+    if len(frame) == 0:
+        raise ValueError("df has no rows")
+    for name in features:
+        dtype = frame.schema[name]
+        if not (dtype.is_numeric() or dtype in (nw.Boolean, nw.Object, nw.Unknown)):
+            raise ValueError(f"column {name!r} holds {dtype}, and samples are numbers")
+    samples = as_array(frame.select(*features).to_native())
+    order, lengths = None, [len(frame)]
+    if sequence is not None:
+        _refuse_nulls(frame[sequence], "there is no sequence")
+        order, lengths = group(frame[sequence].to_numpy(), len(frame))
+    times = None if time is None else _seconds(frame[time])
+    if order is not None:
+        samples, times = samples[order], None if times is None else times[order]
+    return Rows(samples, lengths, order, times, time)
+
+
+def times_of(df: Any, name: str) -> Array:
+    """A column of times as numbers."""
+    return _seconds(_narwhals().from_native(df, eager_only=True)[name])
+
+
+def _seconds(series: nw.Series[Any]) -> Array:
+    """Times as numbers: numbers as they are, dates and durations in seconds."""
+    nw = _narwhals()
+    dtype = series.dtype
+    _refuse_nulls(series, "there is no time")
+    if dtype == nw.Date:
+        series, dtype = series.cast(nw.Datetime("us")), nw.Datetime("us")
+    if dtype == nw.Datetime:
+        return np.asarray(series.dt.timestamp("ns").to_numpy(), dtype=np.int64) / 1e9
+    if dtype == nw.Duration:
+        return np.asarray(series.dt.total_nanoseconds().to_numpy(), dtype=np.int64) / 1e9
+    if not dtype.is_numeric():
+        raise ValueError(f"column {series.name!r} holds {dtype}, and times are numbers or dates")
+    times = np.asarray(series.to_numpy(), dtype=np.float64)
+    if not np.isfinite(times).all():
+        row = int(np.flatnonzero(~np.isfinite(times))[0])
+        raise ValueError(f"column {series.name!r}, row {row}: not a time: {times[row]}")
+    return times
+
+
+def _refuse_nulls(series: nw.Series[Any], problem: str) -> None:
+    null = np.asarray(series.is_null().to_numpy(), dtype=bool)
+    if null.any():
+        raise ValueError(f"column {series.name!r}, row {int(np.flatnonzero(null)[0])}: {problem}")
+
+
+def features_of(
+    model: Model, columns: Sequence[str], features: Sequence[str] | None, others: tuple[str | None, ...]
+) -> list[str]:
+    """The columns that a model was learned from, in its order."""
+    if features is None and model.feature_names is not None:
+        missing = [name for name in model.feature_names if name not in columns]
+        if missing:
+            raise ValueError(
+                f"df has no column {missing[0]!r}, which the model was learned from; "
+                f"there are {', '.join(map(str, columns))}"
+            )
+        return list(model.feature_names)
+    names = [name for name in columns if name not in others] if features is None else list(features)
+    if len(names) != model.n_features or len(set(names)) != len(names):
+        raise ValueError(
+            f"the columns of samples are {', '.join(map(str, names))}, the model was learned from "
+            f"{model.n_features}; name them in features, in the order of training"
+        )
+    for name, expected in zip(names, model.feature_names or names, strict=True):
+        if name != expected and name in (model.feature_names or ()):
+            raise ValueError(f"features has {name!r} where the model was learned from {expected!r}")
+    return names
+
+
+def plain(values: npt.NDArray[Any]) -> Any:
+    """Labels that are text or objects as a list, which every library understands."""
+    return values.tolist() if values.dtype.kind in "OUS" else values
+
+
+def _narwhals() -> Any:
+    try:
+        import narwhals
+    except ImportError as error:
+        raise ImportError(f'data frames need narwhals: pip install "drhmm[frames]" ({error})') from None
+    return narwhals

@@ -1,0 +1,281 @@
+"""Tables in, tables out: pandas, polars and Arrow; names of columns, sequences and times."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import drhmm
+from drhmm import DensityRatioHMM, ImpossibleDataError
+from drhmm.frames import predict_frame
+from problems import blobs, two_islands
+
+SETTINGS = {"n_basis": 30, "sigma": 1.0, "rho": 0.01, "evidence_scale": 1.0, "random_state": 0}
+KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+X, Y = blobs(5, n_frames=200)
+NAMES = np.array(["low", "middle", "high"])
+COLUMNS = {"heart rate": X[:, 0], "SpO2": X[:, 1]}
+
+
+@pytest.fixture(params=KINDS)
+def make(request):
+    """From columns to a table."""
+    return KINDS[request.param]
+
+
+def column(table, name):
+    """A column of any table, as an array."""
+    return np.asarray(table[name])
+
+
+@pytest.fixture(scope="module")
+def model():
+    return DensityRatioHMM(novelty=True, **SETTINGS).fit(pd.DataFrame(COLUMNS), NAMES[Y]).model_
+
+
+@pytest.fixture(scope="module")
+def nameless():
+    return DensityRatioHMM(novelty=True, **SETTINGS).fit(X, NAMES[Y]).model_
+
+
+class TestTablesIn:
+    def test_a_table_teaches_what_an_array_does(self, make):
+        table = make(COLUMNS)
+        fitted = DensityRatioHMM(**SETTINGS).fit(table, Y)
+        assert fitted.feature_names_in_.tolist() == ["heart rate", "SpO2"]
+        assert_array_equal(fitted.theta_, DensityRatioHMM(**SETTINGS).fit(X, Y).theta_)
+        assert_array_equal(fitted.predict_proba(table), fitted.model_.predict_proba(X))
+
+    def test_a_list_of_tables_is_a_list_of_sequences(self, make):
+        tables = [
+            make({name: values[part] for name, values in COLUMNS.items()}) for part in (slice(80), slice(80, None))
+        ]
+        fitted = DensityRatioHMM(**SETTINGS).fit(tables, [Y[:80], Y[80:]])
+        assert_array_equal(fitted.theta_, DensityRatioHMM(**SETTINGS).fit(X, Y, lengths=[80, 120]).theta_)
+        assert [len(part) for part in fitted.predict(tables)] == [80, 120]
+        assert fitted.feature_names_in_.tolist() == ["heart rate", "SpO2"]
+
+    def test_labels_and_sequences_can_be_columns(self, make):
+        table = make({"label": NAMES[Y], "bed": np.repeat([1, 2], 100)})
+        fitted = DensityRatioHMM(**SETTINGS).fit(make(COLUMNS), table["label"], sequence_id=table["bed"])
+        assert_array_equal(
+            fitted.transmat_,
+            DensityRatioHMM(**SETTINGS).fit(X, Y, lengths=[100, 100]).transmat_[np.ix_([2, 0, 1], [2, 0, 1])],
+        )
+
+    @pytest.mark.parametrize("missing", [3, 60])
+    def test_null_is_a_missing_sample(self, make, nameless, missing):
+        columns = {name: values.tolist() for name, values in COLUMNS.items()}
+        columns["SpO2"][missing] = None
+        holes = X.copy()
+        holes[missing, 1] = np.nan
+        assert_array_equal(nameless.predict_proba(make(columns)), nameless.predict_proba(holes))
+
+    def test_nullable_columns_of_pandas(self, nameless):
+        table = pd.DataFrame(COLUMNS).astype("Float64")
+        table.loc[7, "SpO2"] = pd.NA
+        holes = X.copy()
+        holes[7, 1] = np.nan
+        assert_array_equal(nameless.predict_proba(table), nameless.predict_proba(holes))
+
+    def test_single_precision_stays_single(self, make, nameless):
+        table = make({name: values.astype(np.float32) for name, values in COLUMNS.items()})
+        assert nameless.predict_proba(table).dtype == np.float32
+
+    def test_text_is_refused(self, make, nameless):
+        with pytest.raises((TypeError, ValueError), match="must hold numbers"):
+            nameless.predict(make({"a": X[:, 0], "b": ["x"] * 200}))
+
+    def test_a_lazy_frame_is_refused(self, nameless):
+        with pytest.raises(TypeError, match=r"LazyFrame, whose rows are not there yet; use X.collect\(\)"):
+            nameless.predict(pl.DataFrame(COLUMNS).lazy())
+
+
+WRONG_COLUMNS = {
+    "missing": (lambda make: make({"heart rate": X[:, 0]}), "SpO2 missing"),
+    "extra": (lambda make: make({**COLUMNS, "bed": X[:, 0]}), "bed never seen in training"),
+    "reordered": (lambda make: make({"SpO2": X[:, 1], "heart rate": X[:, 0]}), "another order"),
+    "renamed": (
+        lambda make: make({"heart rate": X[:, 0], "SO2": X[:, 1]}),
+        "SpO2 missing and SO2 never seen in training",
+    ),
+}
+
+
+class TestNames:
+    @pytest.mark.parametrize("kind", WRONG_COLUMNS)
+    def test_a_model_from_a_file_refuses_other_columns(self, make, model, tmp_path, kind):
+        model.save(tmp_path / "model.drhmm")
+        loaded = drhmm.load(tmp_path / "model.drhmm")
+        table, message = WRONG_COLUMNS[kind]
+        with pytest.raises(ValueError, match=message):
+            loaded.predict(table(make))
+        with pytest.raises(ValueError, match=message):
+            loaded.stream_batch(200).step(table(make))
+
+    @pytest.mark.parametrize("kind", WRONG_COLUMNS)
+    def test_an_estimator_refuses_other_columns(self, make, kind):
+        fitted = DensityRatioHMM(**SETTINGS).fit(make(COLUMNS), Y)
+        with pytest.raises(ValueError, match="feature names should match those that were passed during fit"):
+            fitted.predict(WRONG_COLUMNS[kind][0](make))
+
+    def test_tables_of_different_columns_are_refused(self, make):
+        tables = [make(COLUMNS), make({"a": X[:, 0], "b": X[:, 1]})]
+        with pytest.raises(ValueError, match="the tables in X have different columns"):
+            DensityRatioHMM(**SETTINGS).fit(tables, [Y, Y])
+
+    def test_two_columns_of_one_name_are_refused(self):
+        with pytest.raises(ValueError, match="two columns with the name 'a'"):
+            DensityRatioHMM(**SETTINGS).fit(pd.DataFrame(X, columns=["a", "a"]), Y)
+
+
+def recording(make, **more):
+    """Two interleaved sequences with a gap in one of them, other columns around them, and the seconds of rows."""
+    bed = np.arange(200) % 2
+    seconds = np.arange(200) // 2 * 5.0
+    seconds[100:] += np.where(bed[100:] == 1, 35.0, 0.0)
+    columns = {"note": ["?"] * 200, "SpO2": X[:, 1], "second": seconds, "heart rate": X[:, 0], "bed": bed}
+    return make({**columns, **more}), bed, seconds
+
+
+def expected_results(model, bed, seconds, method):
+    """State, probability and novelty, sequence by sequence."""
+    state, probability, novelty = np.empty(200, dtype=object), np.empty(200), np.empty(200)
+    for k in range(2):
+        rows = bed == k
+        dt = np.append(1, np.diff(seconds[rows]) / 5).astype(int)
+        posteriors = model.predict_proba(X[rows], dt=dt, method=method)
+        state[rows], probability[rows] = model.classes[posteriors.argmax(axis=1)], posteriors.max(axis=1)
+        novelty[rows] = model.novelty_proba(X[rows], dt=dt, method=method)
+    return state, probability, novelty
+
+
+class TestPredictFrame:
+    @pytest.mark.parametrize("method", ["smooth", "filter"])
+    def test_states_stand_beside_their_rows(self, make, model, method):
+        table, bed, seconds = recording(make)
+        result = predict_frame(model, table, sequence="bed", time="second", method=method)
+        assert type(result) is type(table)
+        state, probability, novelty = expected_results(model, bed, seconds, method)
+        assert_array_equal(column(result, "state"), state)
+        assert_allclose(column(result, "probability"), probability, rtol=0, atol=1e-12)
+        assert_allclose(column(result, "novelty"), novelty, rtol=0, atol=1e-12)
+        for name in ("note", "bed", "heart rate"):
+            assert_array_equal(column(result, name), column(table, name))
+
+    def test_without_a_sequence_all_rows_are_one(self, make, model):
+        result = predict_frame(model, make(COLUMNS))
+        assert_array_equal(column(result, "state"), model.predict(X))
+
+    def test_an_estimator_will_do(self, make):
+        fitted = DensityRatioHMM(**SETTINGS).fit(make(COLUMNS), Y)
+        result = predict_frame(fitted, make(COLUMNS))
+        assert_array_equal(column(result, "state"), fitted.model_.predict(X))
+
+    def test_the_probability_of_every_state(self, make, model):
+        result = predict_frame(model, make(COLUMNS), probabilities=True, lag=3)
+        posteriors = model.predict_proba(X, lag=3)
+        for place, label in enumerate(model.classes):
+            assert_allclose(column(result, f"p({label})"), posteriors[:, place], rtol=0, atol=1e-12)
+
+    def test_the_most_probable_path_has_states_only(self, make, model):
+        result = predict_frame(model, make(COLUMNS), method="viterbi")
+        assert_array_equal(column(result, "state"), model.predict(X, method="viterbi"))
+        assert "probability" not in drhmm._tables.column_names(result)
+
+    def test_the_index_of_pandas_stays(self, model):
+        table = pd.DataFrame(COLUMNS, index=np.random.default_rng(0).permutation(200))
+        result = predict_frame(model, table)
+        assert result.index.equals(table.index)
+        assert_array_equal(result["state"], model.predict(X))
+
+    def test_dates_are_seconds(self, make, model):
+        start = datetime.datetime(2026, 1, 31, 12)
+        table, _, seconds = recording(make)
+        dates = [start + datetime.timedelta(seconds=float(second)) for second in seconds]
+        dated, _, _ = recording(make, second=dates)
+        assert_array_equal(
+            column(predict_frame(model, dated, sequence="bed", time="second"), "probability"),
+            column(predict_frame(model, table, sequence="bed", time="second"), "probability"),
+        )
+
+    def test_dates_with_a_time_zone(self, model):
+        table, _, seconds = recording(pd.DataFrame)
+        zoned = table.assign(second=pd.Timestamp("2026-03-29", tz="Europe/Berlin") + pd.to_timedelta(seconds, unit="s"))
+        assert_array_equal(
+            predict_frame(model, zoned, sequence="bed", time="second")["probability"],
+            predict_frame(model, table, sequence="bed", time="second")["probability"],
+        )
+
+    def test_a_step_is_that_of_the_argument_then_of_training_then_the_median(self, model):
+        from dataclasses import replace
+
+        table = pd.DataFrame({**COLUMNS, "second": np.arange(200) * 4.0})
+        knows = replace(model, settings={"time_step": 2.0})
+
+        def probability(steps):
+            return model.predict_proba(X, dt=np.append(1, np.full(199, steps))).max(axis=1)
+
+        assert_allclose(predict_frame(model, table, time="second")["probability"], probability(1))
+        assert_allclose(predict_frame(knows, table, time="second")["probability"], probability(2))
+        assert_allclose(predict_frame(knows, table, time="second", step=1.0)["probability"], probability(4))
+
+    def test_a_model_without_names_takes_named_features(self, make, nameless, model):
+        table, _, _ = recording(make)
+        result = predict_frame(nameless, table, sequence="bed", features=["heart rate", "SpO2"])
+        assert_array_equal(column(result, "state"), column(predict_frame(model, table, sequence="bed"), "state"))
+
+    @pytest.mark.parametrize(
+        ("change", "arguments", "message"),
+        [
+            ({}, {"sequence": "room"}, "df has no column 'room'; there are note, SpO2"),
+            ({"state": [1] * 200}, {}, "df has a column 'state' already"),
+            ({}, {"features": ["SpO2", "heart rate"]}, "features has 'SpO2' where the model was learned from 'heart"),
+            ({}, {"features": ["SpO2"]}, "the columns of samples are SpO2, the model was learned from 2"),
+            ({}, {"time": "note"}, "column 'note' holds String, and times are numbers or dates"),
+            ({}, {"features": ["heart rate", "note"]}, "column 'note' holds String, and samples are numbers"),
+            ({}, {"step": 1.0}, r"step=1.0 goes with time"),
+            ({}, {"time": "second", "step": -1.0}, r"step must be in \(0, inf\), got -1.0"),
+            ({}, {"time": "second"}, "column 'second', row 1: time does not increase: 0 after 0"),
+            ({}, {"method": "best"}, "method must be one of"),
+            ({}, {"lag": 2, "method": "filter"}, "lag=2 goes with method='smooth'"),
+            ({"second": [None] + [1.0] * 199}, {"time": "second"}, "column 'second', row 0: there is no time"),
+            ({"bed": [1] * 3 + [None] * 197}, {"sequence": "bed"}, "column 'bed', row 3: there is no sequence"),
+        ],
+    )
+    def test_mistakes_are_named(self, make, model, change, arguments, message):
+        table, _, _ = recording(make, **change)
+        with pytest.raises(ValueError, match=message):
+            predict_frame(model, table, **arguments)
+
+    def test_a_missing_feature_is_named(self, make, model):
+        with pytest.raises(
+            ValueError, match="no column 'SpO2', which the model was learned from; there are heart rate"
+        ):
+            predict_frame(model, make({"heart rate": X[:, 0]}))
+
+    def test_a_frame_without_rows(self, make, model):
+        with pytest.raises(ValueError, match="df has no rows"):
+            predict_frame(model, make({name: values[:0] for name, values in COLUMNS.items()}))
+
+    def test_impossible_data_are_reported_at_the_row_of_the_frame(self):
+        table = pd.DataFrame({"bed": [1, 2, 2, 1], "x": [0.0, 5.0, 5.0, 5.0]})
+        with pytest.raises(ImpossibleDataError, match=r"frame 1 of sequence 0 \(row 3\)"):
+            predict_frame(two_islands(), table, sequence="bed")
+
+
+def test_narwhals_is_asked_for_by_name():
+    code = (
+        "import sys; sys.modules['narwhals'] = None; from drhmm.frames import predict_frame\n"
+        "try: predict_frame(None, None)\nexcept ImportError as error: print(error)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "drhmm[frames]"' in result.stdout
