@@ -26,7 +26,7 @@ print(f"sigma {model.sigma_:.2f}, rho {model.rho_:g}, evidence scale {model.evid
 #
 # Each frame alone is often wrong. Filtering adds the past, and smoothing the future, too.
 
-X_new, y_new = sines(600, random_state=3)
+X_new, y_new = sines(600, random_state=1)
 plotting.sequence(
     X_new,
     {

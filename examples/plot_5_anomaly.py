@@ -28,12 +28,13 @@ X, y = two_levels(2000, 1)
 model = DensityRatioHMM(novelty=True, novelty_rate=1e-3, novelty_duration=50, random_state=0).fit(X, y)
 
 X_new, y_new = two_levels(600, 2)
-X_new[350:420] = [1.0, 2.5] + 0.4 * random.standard_normal((70, 2))  # an event that nobody labelled
+X_new[350:420] = [-3.0, -2.0] + 0.4 * random.standard_normal((70, 2))  # an event that nobody labelled
 X_new[150] += 4.0  # one odd sample
 
 # %%
 # The score of one frame reacts to everything odd. The probability weighs it against the rate and the duration: one odd
-# sample is not an event, a hundred of them are.
+# sample is not an event, a row of them is. If a missed event costs ten times as much as a false alarm, the alarm goes off
+# above 1 / (1 + 10), the dotted line.
 
 figure, panels = plt.subplots(3, 1, figsize=(9, 5), sharex=True, layout="constrained")
 panels[0].plot(X_new, linewidth=0.8)
@@ -43,8 +44,7 @@ panels[1].set_title("score of each frame alone", loc="left", fontsize=9)
 panels[2].plot(model.novelty_proba(X_new), color="#D55E00", label="filtered, for alarms")
 panels[2].plot(model.novelty_proba(X_new, method="smooth"), color="#0072B2", linewidth=1, label="smoothed, for reports")
 panels[2].axhline(1 / 11, color="#666666", linewidth=0.8, linestyle=":")
-panels[2].set_title("probability of something unknown; dotted: alarm if missing costs ten false alarms", loc="left")
-panels[2].title.set_fontsize(9)
+panels[2].set_title("probability of something unknown; dotted: 1 / 11", loc="left", fontsize=9)
 panels[2].legend(frameon=False, fontsize=9)
 panels[2].set_xlabel("frame")
 for axes in panels:

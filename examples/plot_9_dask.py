@@ -20,7 +20,7 @@ from drhmm.dask import fit, predict
 from drhmm.datasets import blobs
 from drhmm.plotting import COLORS
 
-X, y = blobs(60 * 400, noise=0.9, stay=0.985, random_state=0)
+X, y = blobs(60 * 400, noise=1.2, stay=0.985, random_state=0)
 rows = pd.DataFrame(X, columns=["pulse", "pressure"])
 rows["condition"] = np.array(["calm", "strained", "asleep"])[y]
 rows["patient"] = np.arange(len(rows)) // 400
