@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -87,6 +88,33 @@ def test_the_production_guide_runs_from_top_to_bottom(tmp_path, monkeypatch, cap
         key: 2 * count for key, count in before.items()
     }
     assert "bed 1" in capsys.readouterr().out
+
+
+ECOSYSTEM_EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "ecosystem.md").read_text(), flags=re.DOTALL)
+
+
+def test_the_guide_to_the_ecosystem_runs_from_top_to_bottom(capsys):
+    names = {}
+    for example in ECOSYSTEM_EXAMPLES:
+        exec(example, names)
+    assert names["search"].best_score_ > 0.9
+    assert np.mean(names["held_out"].argmax(axis=1) == names["y"]) > 0.9
+    assert np.mean(names["calibrated"].predict(names["X"][:200]) == names["y"][:200]) > 0.9
+    assert "novelty" in capsys.readouterr().out
+
+
+def test_the_oldest_versions_in_the_guide_are_those_of_the_package():
+    guide, package = (ROOT / "docs" / "ecosystem.md").read_text(), (ROOT / "pyproject.toml").read_text()
+    floors = {
+        name: re.search(rf'"{name}>=([\d.]+)"', package).group(1) for name in ("numpy", "scikit-learn", "safetensors")
+    }
+    for name, floor in floors.items():
+        assert f"| {name} | {floor} |" in guide
+    several = [
+        re.search(rf'"{name}>=([\d.]+)"', package).group(1) for name in ("pandas", "polars", "pyarrow", "narwhals")
+    ]
+    assert f"(optional) | {', '.join(several)} |" in guide
+    assert f"(optional) | {re.search(r'distributed>=([0-9.]+)', package).group(1)} |" in guide
 
 
 CLUSTER_EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "clusters.md").read_text(), flags=re.DOTALL)

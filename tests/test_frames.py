@@ -121,6 +121,12 @@ class TestNames:
         with pytest.raises(ValueError, match=message):
             loaded.stream_batch(200).step(table(make))
 
+    def test_a_stream_refuses_a_row_of_other_columns(self, model):
+        rows = pd.DataFrame(COLUMNS)
+        assert_array_equal(model.stream().step(rows.iloc[0]), model.stream().step(X[0]))
+        with pytest.raises(ValueError, match="another order"):
+            model.stream().step(rows[["SpO2", "heart rate"]].iloc[0])
+
     @pytest.mark.parametrize("kind", WRONG_COLUMNS)
     def test_an_estimator_refuses_other_columns(self, make, kind):
         fitted = DensityRatioHMM(**SETTINGS).fit(make(COLUMNS), Y)

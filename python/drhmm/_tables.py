@@ -26,7 +26,10 @@ def is_table(values: Any) -> bool:
 
 
 def feature_names_of(X: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a table, or of the tables of a list; None without different names that are all text."""
+    """Names of the columns of a table, of the tables of a list or of the values of one row; None without names.
+
+    Names are text, and different from one another.
+    """
     if isinstance(X, list | tuple):
         several = {feature_names_of(part) for part in X if is_table(part)}
         if len(several) > 1:
@@ -34,6 +37,8 @@ def feature_names_of(X: Any) -> tuple[str, ...] | None:
             raise ValueError(f"the tables in X have different columns: {first} and {second}")
         return several.pop() if several else None
     names = column_names(X)
+    if names is None and getattr(X, "ndim", 0) == 1 and hasattr(X, "iloc"):
+        names = tuple(X.index)  # a row of pandas
     if not names or not all(isinstance(name, str) for name in names):
         return None
     twice = sorted({name for name in names if names.count(name) > 1})

@@ -127,6 +127,8 @@ def decode_classes(described: Any, n_states: int) -> npt.NDArray[Any]:
     allowed = {"b": (bool,), "f": (int, float), "U": (str,), "O": (str, int, float, bool)}.get(dtype.kind, (int,))
     if not all(type(value) in allowed for value in values):
         raise ValueError(f"classes of dtype {name!r} have the values {values!r}")
+    if dtype.kind in "iu" and not all(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max for value in values):
+        raise ValueError(f"classes {values!r} are not {n_states} different labels of dtype {name!r}")
     if dtype.kind in "mM":
         classes = np.array(values, dtype=np.int64).view(dtype)
     else:

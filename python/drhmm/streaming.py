@@ -149,6 +149,7 @@ class Stream(_Live):
         # The core takes a plain vector and a plain integer as they are; anything else is looked at first.
         answer = self._step_one(x, dt, self._evaluate)
         if answer is NotImplemented:
+            self._model.check_names(x)
             x = as_sample(x, self._n_columns)
             dt = check_integer(dt, "dt", low=1, high=LONGEST_GAP)
             answer = self._step_one(x, dt, self._evaluate)

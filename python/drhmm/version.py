@@ -10,7 +10,7 @@ from ._validation import thread_count
 
 __version__ = "0.1.0"
 
-_PACKAGES = ("numpy", "scikit-learn", "safetensors", "matplotlib", "dask")
+_PACKAGES = ("numpy", "scikit-learn", "safetensors", "narwhals", "matplotlib", "dask")
 
 
 def show_versions() -> None:

@@ -1,6 +1,6 @@
 """Learning and prediction on Dask with one worker and with two, measured; writes SCALING.md beside this file.
 
-    python benchmarks/dask/scaling.py --folder /tmp/drhmm-dask [--frames 5000000]
+    python benchmarks/cluster/scaling.py --folder /tmp/drhmm-dask [--frames 5000000]
 
 Frames are generated (seeded) into Parquet files in the folder, one partition each. What is there already, data and
 measurements, is not made again: a run that was stopped goes on. The models of all runs are asserted to be equal.
@@ -17,13 +17,13 @@ import sys
 import time
 from pathlib import Path
 
+import dask
 import dask.dataframe as dd
 import distributed
 import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-import dask
 import drhmm
 import drhmm.dask
 from drhmm import DensityRatioHMM
@@ -116,7 +116,7 @@ def report(options, rows, n_rows):
     lines = [
         "# Dask: measured",
         "",
-        f"Made by `python benchmarks/dask/scaling.py --frames {options.frames} --rows {n_rows} --basis "
+        f"Made by `python benchmarks/cluster/scaling.py --frames {options.frames} --rows {n_rows} --basis "
         f"{options.basis}`; {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"Dask {dask.__version__}, distributed {distributed.__version__}, "
         f"drhmm {drhmm.__version__}. Workers are processes of one thread on one machine; medians of {options.repeats}.",
@@ -153,15 +153,16 @@ def main():
     parser.add_argument("--repeats", type=int, default=3, help="runs of which the median is reported")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "SCALING.md", help="the page to write")
     options = parser.parse_args()
-    if options.rows % SEQUENCE_ROWS or options.frames % (4 * options.rows):
-        parser.error(f"--rows must be a multiple of {SEQUENCE_ROWS}, and --frames one of four times --rows")
+    if options.rows % SEQUENCE_ROWS or options.frames % options.rows or options.frames < 4 * options.rows:
+        parser.error(f"--rows must be a multiple of {SEQUENCE_ROWS}, and --frames one of --rows, four of them or more")
     os.environ["DRHMM_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
     paths = generate(options.folder, options.frames, options.rows)
     record = options.folder / "measured.json"
     measured = json.loads(record.read_text()) if record.exists() else {}
     # A quarter of the frames shows that memory does not grow with them.
-    cases = [(frames, workers) for frames in (options.frames // 4, options.frames) for workers in (1, 2)]
+    quarter = options.frames // options.rows // 4 * options.rows
+    cases = [(frames, workers) for frames in (quarter, options.frames) for workers in (1, 2)]
     for repeat in range(options.repeats):
         for frames, workers in cases:
             key = f"{frames} frames, {workers} workers, {options.rows} rows, {options.basis} centres, run {repeat}"
