@@ -49,7 +49,7 @@ axes[0].text(120, 0, "no samples", ha="center", va="center", fontsize=9)
 plt.show()
 
 # %%
-# If frames do not come at all, ``dt`` says how many steps have passed. An hour of seconds costs no more than a few small
-# products.
+# If frames do not come at all, ``dt`` says how many steps have passed. An hour of seconds costs no more than a few
+# small products.
 
 print(at_once.step(X_live[0], dt=3600).round(3))

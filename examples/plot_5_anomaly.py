@@ -33,8 +33,8 @@ X_new[150] += 4.0  # one odd sample
 
 # %%
 # The score of one frame reacts to everything odd. The probability weighs it against the rate and the duration: one odd
-# sample is not an event, a row of them is. If a missed event costs ten times as much as a false alarm, the alarm goes off
-# above 1 / (1 + 10), the dotted line.
+# sample is not an event, a row of them is. If a missed event costs ten times as much as a false alarm, the alarm goes
+# off above 1 / (1 + 10), the dotted line.
 
 figure, panels = plt.subplots(3, 1, figsize=(9, 5), sharex=True, layout="constrained")
 panels[0].plot(X_new, linewidth=0.8)

@@ -7,8 +7,8 @@ posteriors minus log priors. Here it is a Poisson model of counts, which drhmm i
 """
 
 # %%
-# Requests per minute to a service that is quiet, busy or under attack. An attack follows a busy time and ends in a quiet
-# one: the zeros in the matrix forbid everything else, and stay exact zeros.
+# Requests per minute to a service that is quiet, busy or under attack. An attack follows a busy time and ends in a
+# quiet one: the zeros in the matrix forbid everything else, and stay exact zeros.
 
 import matplotlib.pyplot as plt
 import numpy as np

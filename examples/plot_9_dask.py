@@ -28,8 +28,8 @@ rows["minute"] = np.arange(len(rows)) % 400.0
 ddf = dd.from_pandas(rows, npartitions=6)
 
 # %%
-# A sample of 5000 rows chooses centres, sigma, rho and the evidence scale; all 24,000 rows give the coefficients and the
-# transitions.
+# A sample of 5000 rows chooses centres, sigma, rho and the evidence scale; all 24,000 rows give the coefficients and
+# the transitions.
 
 estimator = DensityRatioHMM(n_basis=200, random_state=0)
 fit(

@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 
-import dask
 import drhmm
 from drhmm.datasets import blobs
 
