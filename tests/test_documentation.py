@@ -202,7 +202,9 @@ def test_the_interface_page_lists_every_public_name():
 
 
 def test_every_page_of_the_documentation_is_reached_from_the_front_page():
-    toctree = re.search(r"```{toctree}\n:hidden:\n\n(.*?)```", (ROOT / "docs" / "index.md").read_text(), flags=re.DOTALL)
+    toctree = re.search(
+        r"```{toctree}\n:hidden:\n\n(.*?)```", (ROOT / "docs" / "index.md").read_text(), flags=re.DOTALL
+    )
     pages = {path.stem for suffix in ("md", "rst") for path in (ROOT / "docs").glob(f"*.{suffix}")}
     assert {"gallery/index", *pages} - {"index", "sg_execution_times"} == set(toctree.group(1).split())
 
