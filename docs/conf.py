@@ -25,7 +25,6 @@ templates_path = ["_templates"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-suppress_warnings = ["config.cache"]  # settings of the gallery hold a function, which cannot be cached
 
 autosummary_generate = True
 autodoc_typehints = "none"
@@ -54,11 +53,21 @@ html_title = "drhmm"
 html_static_path = ["_static"]
 html_css_files = ["drhmm.css"]
 html_show_sourcelink = False
+toc_object_entries_show_parents = "hide"
+# Pages without pages below them have nothing to show on the left.
+html_sidebars = {
+    page: []
+    for page in (
+        *("index", "choosing", "ecosystem", "production", "clusters", "mathematics", "comparison"),
+        *("contributing", "changelog"),
+    )
+}
 html_theme_options = {
     "navbar_align": "left",
+    "header_links_before_dropdown": 9,
     "show_prev_next": False,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "comparison": []},
 }

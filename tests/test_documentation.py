@@ -168,7 +168,7 @@ def test_the_page_on_choosing_runs_and_shows_what_it_says(capsys):
     tried = names["table"]
     assert names["model"].classes_.tolist() == [0, 1, 2]
     assert tried.verdict.shape == (len(tried.sigmas), len(tried.rhos))
-    assert names["given_score"] > names["counted_score"]
+    assert (names["counted"].transmat_.diagonal() > 0.99).all()
     assert names["changes"]["eager"] > names["changes"]["careful"]
     assert names["learned_in_blocks"] > 0.9
     assert "0 2 2\n" in capsys.readouterr().out
@@ -206,7 +206,7 @@ def test_every_page_of_the_documentation_is_reached_from_the_front_page():
         r"```{toctree}\n:hidden:\n\n(.*?)```", (ROOT / "docs" / "index.md").read_text(), flags=re.DOTALL
     )
     pages = {path.stem for suffix in ("md", "rst") for path in (ROOT / "docs").glob(f"*.{suffix}")}
-    assert {"gallery/index", *pages} - {"index", "sg_execution_times"} == set(toctree.group(1).split())
+    assert {"gallery/index", *pages} - {"index", "sg_execution_times"} == set(re.findall(r"<(.*)>", toctree.group(1)))
 
 
 def test_the_first_readme_example_is_short_and_prints_an_accuracy(capsys):
