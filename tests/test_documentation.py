@@ -1,4 +1,4 @@
-"""Every example in the docstrings and in the README runs."""
+"""Every example in the docstrings, in the README and in the guides runs; the gallery runs when it is built."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pkgutil
 import re
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import dask
 import numpy as np
@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import drhmm
+from drhmm.datasets import blobs
 
 ROOT = Path(__file__).parent.parent
 MODULES = [name for _, name, _ in pkgutil.walk_packages(drhmm.__path__, "drhmm.") if not name.endswith("__main__")]
@@ -28,7 +29,12 @@ def test_docstring_examples(name):
     assert result.failed == 0
 
 
-README_EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+def examples_of(page):
+    """The Python of a page, block by block."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+
+
+README_EXAMPLES = examples_of("README.md")
 
 
 @pytest.mark.parametrize("example", README_EXAMPLES, ids=range(len(README_EXAMPLES)))
@@ -39,7 +45,7 @@ def test_readme_examples(example, tmp_path, monkeypatch):
     assert len(names) > 1
 
 
-PRODUCTION_EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "production.md").read_text(), flags=re.DOTALL)
+PRODUCTION_EXAMPLES = examples_of("docs/production.md")
 
 
 class FakeConsumer:
@@ -90,7 +96,7 @@ def test_the_production_guide_runs_from_top_to_bottom(tmp_path, monkeypatch, cap
     assert "bed 1" in capsys.readouterr().out
 
 
-ECOSYSTEM_EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "ecosystem.md").read_text(), flags=re.DOTALL)
+ECOSYSTEM_EXAMPLES = examples_of("docs/ecosystem.md")
 
 
 def test_the_guide_to_the_ecosystem_runs_from_top_to_bottom(capsys):
@@ -117,7 +123,7 @@ def test_the_oldest_versions_in_the_guide_are_those_of_the_package():
     assert f"(optional) | {re.search(r'distributed>=([0-9.]+)', package).group(1)} |" in guide
 
 
-CLUSTER_EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "clusters.md").read_text(), flags=re.DOTALL)
+CLUSTER_EXAMPLES = examples_of("docs/clusters.md")
 
 
 class FakeGroups:
@@ -153,6 +159,55 @@ def test_the_guide_to_clusters_gives_the_same_states_everywhere(monkeypatch, cap
     for found in (names["spark_states"], names["ray_states"]):
         pd.testing.assert_frame_equal(found.sort_index(), expected, check_dtype=False)
     assert "novelty" in capsys.readouterr().out
+
+
+def test_the_page_on_choosing_runs_and_shows_what_it_says(capsys):
+    names = {}
+    for example in examples_of("docs/choosing.md"):
+        exec(example, names)
+    tried = names["table"]
+    assert names["model"].classes_.tolist() == [0, 1, 2]
+    assert tried.verdict.shape == (len(tried.sigmas), len(tried.rhos))
+    assert (names["counted"].transmat_.diagonal() > 0.99).all()
+    assert names["changes"]["eager"] > names["changes"]["careful"]
+    assert names["learned_in_blocks"] > 0.9
+    assert "0 2 2\n" in capsys.readouterr().out
+
+
+def test_the_ratio_source_of_the_guide_for_contributors_is_one():
+    names = {}
+    (example,) = examples_of("CONTRIBUTING.md")
+    exec(example, names)
+    X, y = blobs(300, random_state=0)
+    model = drhmm.DensityRatioHMM(ratio=names["NearestMean"](), random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
+def test_the_front_page_has_the_example_of_the_readme():
+    assert examples_of("docs/index.md") == README_EXAMPLES[:1]
+
+
+PUBLIC_MODULES = ("ratios", "recursion", "datasets", "plotting", "frames", "dask")
+
+
+def test_the_interface_page_lists_every_public_function_and_class():
+    listed = set(re.findall(r"^   ([\w.]+)$", (ROOT / "docs" / "api.rst").read_text(), flags=re.MULTILINE))
+    modules = {name for name in drhmm.__all__ if isinstance(getattr(drhmm, name), ModuleType)}
+    assert modules == {*PUBLIC_MODULES, "reference"}
+    expected = set(drhmm.__all__) - modules - {"__version__"}
+    for module in PUBLIC_MODULES:
+        public = getattr(drhmm, module)
+        expected.update(f"{module}.{name}" for name in public.__all__ if callable(getattr(public, name)))
+    expected.update(f"reference.{name}" for name in drhmm.reference.__all__)
+    assert listed == expected
+
+
+def test_every_page_of_the_documentation_is_reached_from_the_front_page():
+    toctree = re.search(
+        r"```{toctree}\n:hidden:\n\n(.*?)```", (ROOT / "docs" / "index.md").read_text(), flags=re.DOTALL
+    )
+    pages = {path.stem for suffix in ("md", "rst") for path in (ROOT / "docs").glob(f"*.{suffix}")}
+    assert {"gallery/index", *pages} - {"index", "sg_execution_times"} == set(re.findall(r"<(.*)>", toctree.group(1)))
 
 
 def test_the_first_readme_example_is_short_and_prints_an_accuracy(capsys):

@@ -59,7 +59,7 @@ def fit(
     """Learn from the labelled rows of a Dask data frame.
 
     A sample that fits in memory chooses the standardisation, kernel centres, sigma, rho and the evidence scale, as
-    `DensityRatioHMM.fit` does. Then every partition contributes its Gram statistics, class masses and transition
+    `drhmm.DensityRatioHMM.fit` does. Then every partition contributes its Gram statistics, class masses and transition
     counts, which a tree of tasks adds up: the model is the one that all rows together give with those settings. A
     worker holds one partition at a time for each of its threads; a lost worker costs the partitions it had.
 
@@ -81,7 +81,7 @@ def fit(
     sample_size : int
         Rows of the sample: pieces of sequences, drawn at random (by the estimator's `random_state`) until there are
         so many, and more where a class would have less than 100 rows. If there are no more rows than that, the sample
-        is all of them, and the result that of `DensityRatioHMM.fit`.
+        is all of them, and the result that of `drhmm.DensityRatioHMM.fit`.
     whole : bool, optional
         Whether every sequence lies in one partition. Found out by default, by a look at the sequence column; if it is
         False, rows are brought together by sequence (a shuffle).

@@ -58,7 +58,7 @@ def predict_frame(
         The column that tells the sequences apart; without it, all rows are one sequence.
     time : str, optional
         The column of times, numbers or dates, which increase within a sequence. Where k steps lie between two rows,
-        k - 1 frames are missing, as `dt` tells `Model.predict_proba`.
+        k - 1 frames are missing, as `dt` tells `drhmm.Model.predict_proba`.
     step : float, optional
         The time of one step, in the unit of the time column, in seconds for dates. By default that of the training
         data, if the model knows it (``model.settings["time_step"]``), or the median time between rows.
@@ -66,7 +66,7 @@ def predict_frame(
         The columns of samples in the order of training, for a model without names. By default those that the model
         was learned from, or all but the sequence and the time.
     method : {"smooth", "filter", "frame", "viterbi"}
-        As in `Model.predict`; "viterbi" gives states only, and "frame" no novelty.
+        As in `drhmm.Model.predict`; "viterbi" gives states only, and "frame" no novelty.
     lag : int, optional
         With "smooth": given the past, the present and the next `lag` frames only.
     probabilities : bool

@@ -51,7 +51,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    With features phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2)), Theta = (Phi^T Phi + rho N I)^-1 Phi^T M, and
+    With features ``phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2))``, Theta = (Phi^T Phi + rho N I)^-1 Phi^T M, and
     w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), floor S n_i / N): where nothing fits, all
     ratios are 1.
     """

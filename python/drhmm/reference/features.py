@@ -25,7 +25,7 @@ def windows(samples: Array, lengths: npt.NDArray[np.int64], window: int) -> Arra
 
 
 def squared_exponential(frames: Array, centers: Array, sigma: float) -> Array:
-    """phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2)), shape (frames, centers)."""
+    """``phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2))``, shape (frames, centers)."""
     difference = frames[:, None, :] - centers[None, :, :]
     features: Array = np.exp(-(difference**2).sum(axis=2) / (2 * sigma**2))
     return features

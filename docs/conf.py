@@ -1,0 +1,73 @@
+"""Settings of the documentation; build it with ``sphinx-build -W --keep-going -n docs OUTPUT``."""
+
+import warnings
+
+import drhmm
+
+project = "drhmm"
+author = "The drhmm developers"
+copyright = author  # noqa: A001
+version = release = drhmm.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5"]
+default_role = "autolink"
+templates_path = ["_templates"]
+
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 0,
+    "remove_config_comments": True,
+    "matplotlib_animations": False,
+    "doc_module": ("drhmm",),
+    "backreferences_dir": None,
+}
+warnings.filterwarnings("error", module=r"drhmm\b")
+
+html_theme = "pydata_sphinx_theme"
+html_title = "drhmm"
+html_static_path = ["_static"]
+html_css_files = ["drhmm.css"]
+html_show_sourcelink = False
+toc_object_entries_show_parents = "hide"
+# Pages without pages below them have nothing to show on the left.
+html_sidebars = {
+    page: []
+    for page in (
+        *("index", "choosing", "ecosystem", "production", "clusters", "mathematics", "comparison"),
+        *("contributing", "changelog"),
+    )
+}
+html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 9,
+    "show_prev_next": False,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "comparison": []},
+}
