@@ -25,11 +25,12 @@ def used() -> int:
 
 def limited(room, work):
     """The result of work with so many bytes of room."""
-    resource.setrlimit(resource.RLIMIT_AS, (used() + room, resource.RLIM_INFINITY))
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used() + room, before[1]))
     try:
         return work()
     finally:
-        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def data(n_frames, n_columns=2):

@@ -56,7 +56,9 @@ def test_a_fit_without_labels_leaves_the_estimator_unfitted(stopped, many_frames
 
 def test_a_second_fit_leaves_what_the_first_one_learned(stopped, many_frames):
     X, y = many_frames
-    estimator = DensityRatioHMM(n_basis=20, sigma=1.0, rho=0.01, evidence_scale=1.0, random_state=0).fit(X[:500], y[:500])
+    estimator = DensityRatioHMM(n_basis=20, sigma=1.0, rho=0.01, evidence_scale=1.0, random_state=0).fit(
+        X[:500], y[:500]
+    )
     fingerprint = estimator.model_.fingerprint
     estimator.set_params(n_basis=2000)
     stopped(lambda: estimator.fit(X, y))

@@ -16,9 +16,7 @@ FOLDER = Path(__file__).parent
 
 @pytest.mark.parametrize("work", exhaustion.WORKS)
 def test_without_memory_the_answer_is_right_or_a_memory_error(work):
-    done = subprocess.run(
-        [sys.executable, FOLDER / "exhaustion.py", work], capture_output=True, text=True, timeout=300
-    )
+    done = subprocess.run([sys.executable, FOLDER / "exhaustion.py", work], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     right, failed = map(int, done.stdout.split())
     assert failed > 0
@@ -31,7 +29,7 @@ from drhmm import recursion
 from exhaustion import used
 evidence, transmat = np.random.default_rng(0).normal(size=(1000, 3)), np.full((3, 3), 1 / 3)
 expected = recursion.smooth(evidence, transmat, transmat[0], lengths=[10] * 100, n_threads=1)
-resource.setrlimit(resource.RLIMIT_AS, (used() + 2**29, resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_AS, (used() + 2**29, resource.getrlimit(resource.RLIMIT_AS)[1]))
 import threading
 try:
     threading.Thread(target=int).start()

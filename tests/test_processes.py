@@ -147,12 +147,6 @@ class TestNativeExceptions:
         with pytest.raises(ValueError, match="n_centers must be from 0"):
             _core.GramStatistics(size, 2)
 
-    def test_of_rows_that_no_memory_has(self):
-        batch = live.model("plain").stream_batch(3)
-        with pytest.raises(MemoryError):
-            batch.add(2**31)
-        assert len(batch) == 3
-
     def test_of_a_ratio_source_that_raises_in_a_stream(self):
         stream = live.model("classifier").stream()
         stream._evaluate = lambda frames: 1 / 0
@@ -233,9 +227,7 @@ class TestFullDisk:
             "import resource, sys\nfrom drhmm.cli import main\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\nsys.exit(main(sys.argv[1:]))\n"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", code, *command[3:]], input="1,2\n", capture_output=True, text=True
-        )
+        done = subprocess.run([sys.executable, "-c", code, *command[3:]], input="1,2\n", capture_output=True, text=True)
         assert done.returncode == 2
         assert done.stderr.startswith("drhmm stream: ")
         assert "state.json" in done.stderr

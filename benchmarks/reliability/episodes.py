@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from measures import Measures
 
 import drhmm
 from drhmm import DensityRatioHMM, ImpossibleDataError
 from drhmm.datasets import blobs
-from measures import Measures
 
 KINDS = ("plain", "window", "novelty", "impossible")
 

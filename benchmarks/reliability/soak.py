@@ -21,11 +21,11 @@ import traceback
 from pathlib import Path
 
 import numpy as np
+from episodes import learn, load, many_streams, one_stream
+from measures import LARGEST_DEVIATION, LARGEST_GROWTH, Measures, growth, resident, total
 
 import drhmm
 from drhmm.progress import progress_bar
-from episodes import learn, load, many_streams, one_stream
-from measures import LARGEST_DEVIATION, LARGEST_GROWTH, Measures, growth, resident, total
 
 #: Sequences after which the other process ends and a new one takes its place.
 TASKS_PER_PROCESS = 50

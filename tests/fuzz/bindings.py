@@ -6,9 +6,9 @@ The core trusts the meaning of its numbers (Python has checked it) but never the
 from __future__ import annotations
 
 import numpy as np
+from layouts import bytes_of, lay_out, odd
 
 from drhmm import _core
-from layouts import bytes_of, lay_out, odd
 
 SIZES = (0, 1, 2, 3, -1, 2**31, 2**31 + 1, 2**62, 2**63 - 1, -(2**63), 2**64, 1.5, None, "1")
 NUMBERS = (1.0, 0.5, 2.0, 0.0, -1.0, 1e-300, 1e300, np.nan, np.inf, None, "text", 10**400)

@@ -18,12 +18,14 @@ import importlib
 import json
 import mmap
 import os
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -40,10 +42,16 @@ PATIENCE = 60.0
 
 MOST_FINDINGS = 10
 
+#: Bytes of address space of each process.
+MOST_MEMORY = 3 * 2**30
+
 
 def work(options) -> int:
     """In the process of one target: inputs first, first + 1, ... until the time or the number is over."""
     faulthandler.enable()
+    # Sizes that no memory has must be a MemoryError of this process, and not the end of others.
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    warnings.simplefilter("error", np.exceptions.ComplexWarning)
     module = importlib.import_module(options.target)
     with open(options.place, "r+b") as file:
         place = mmap.mmap(file.fileno(), 16)

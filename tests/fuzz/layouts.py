@@ -102,10 +102,10 @@ class _Hostile:
     """Something that raises whatever is asked of it."""
 
     def __array__(self, *_, **__):
-        raise ValueError("no array")
+        raise ValueError("this is no array")
 
     def __len__(self):
-        raise ValueError("no length")
+        raise ValueError("this has no length")
 
 
 #: What may be refused, or not.
@@ -143,6 +143,8 @@ ODD = {
 
 def odd(random, array, names=tuple(ODD)):
     """Something else in the place of an array, often in an odd layout, too."""
+    if array.ndim == 0:
+        return [array.item()]
     with np.errstate(all="ignore"):
         changed = ODD[names[random.integers(len(names))]](random, array)
     if isinstance(changed, np.ndarray) and changed.dtype == np.float64 and random.random() < 0.3:

@@ -10,10 +10,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from mutations import mutated
 
 from drhmm.cli import main
 from fuzz import corpus
-from mutations import mutated
 
 OPTIONS = (
     [],

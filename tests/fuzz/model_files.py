@@ -6,10 +6,10 @@ import json
 import struct
 
 import numpy as np
+from mutations import mutated
 
 from drhmm import ModelFormatError, io
 from fuzz import corpus
-from mutations import mutated
 
 VALUES = (None, True, 0, -1, 1.5, 1e308, 2**63, "", "text", [], {}, [[]], "\ud800", 10**30, [1, 2, 3], {"a": 1})
 

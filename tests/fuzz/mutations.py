@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-TOKENS = (b"0", b"-1", b"1e400", b"NaN", b"null", b'"', b"{", b"}", b"[", b"]", b",", b"\n", b"\r", b"\0", b"\xff", b"\t")
+TOKENS = (
+    b"0",
+    b"-1",
+    b"1e400",
+    b"NaN",
+    b"null",
+    b'"',
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b"\n",
+    b"\r",
+    b"\0",
+    b"\xff",
+    b"\t",
+)
 TOKENS += (b"99999999999999999999", b"true", b"\\ud800", b"\xef\xbb\xbf", b":", b"1e308", b"-", b"'", b"\xe2\x80\xa8")
 
 

@@ -6,10 +6,10 @@ import hashlib
 import struct
 
 import numpy as np
+from mutations import mutated
 
 from drhmm import ImpossibleDataError, SnapshotError, io
 from fuzz import corpus
-from mutations import mutated
 
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 2.0, 1.5, 5e-324, 1e308, np.nan, np.inf, -np.inf)
 INTEGERS = (0, 1, 2, -1, 2**31, 2**53, 2**53 + 1, 2**61, -(2**61), 2**62, -(2**62), 2**63 - 1, -(2**63), -1074, -1075)
