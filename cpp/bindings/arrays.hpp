@@ -25,12 +25,22 @@ inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }
 
+// An array of the right type can still begin between two places for its numbers.
+template <class Value, int flags>
+void require_aligned(const py::array_t<Value, flags>& array, const char* name) {
+  if (reinterpret_cast<std::uintptr_t>(array.data()) % alignof(Value) != 0) {
+    throw std::invalid_argument(std::string(name) + " must be aligned");
+  }
+}
+
 inline ConstRows rows(const Array& array, const char* name) {
+  require_aligned(array, name);
   if (array.ndim() != 2) throw std::invalid_argument(std::string(name) + " must have two dimensions");
   return {array.data(), array.shape(0), array.shape(1)};
 }
 
 inline Eigen::Map<const Vector> vector(const Array& array, const char* name) {
+  require_aligned(array, name);
   if (array.ndim() != 1) throw std::invalid_argument(std::string(name) + " must have one dimension");
   return {array.data(), array.shape(0)};
 }
@@ -46,10 +56,18 @@ inline void check_lengths(const Lengths& lengths, Index n_rows) {
 
 // Steps between frames, one per row, each at least 1.
 inline const std::int64_t* checked_steps(const Steps& steps, Index n_rows) {
+  require_aligned(steps, "dt");
   require(steps.ndim() == 1 && steps.shape(0) == n_rows, "dt must have one entry per row");
   require(std::all_of(steps.data(), steps.data() + n_rows, [](std::int64_t dt) { return dt >= 1; }),
           "dt must be at least 1");
   return steps.data();
+}
+
+// Sizes whose products, also with each other, cannot overflow; memory for that much is another question.
+inline void check_size(Index size, const char* name, Index lowest = 0) {
+  if (size < lowest || size > Index{1} << 31) {
+    throw std::invalid_argument(std::string(name) + " must be from " + std::to_string(lowest) + " to 2^31");
+  }
 }
 
 inline Array new_rows(Index n, Index d) { return Array({n, d}); }

@@ -4,6 +4,7 @@
 
 #include "drhmm/features/squared_exponential.hpp"
 #include "framing.hpp"
+#include "released.hpp"
 
 namespace drhmm::bindings {
 
@@ -17,7 +18,7 @@ Array frames(const Array& samples, const Lengths& lengths, const Array& mean, co
   Array output = new_rows(input.rows(), framing.frame_size());
   Rows out = mutable_rows(output);
   {
-    const py::gil_scoped_release release;
+    const Released released;
     RowMatrix block;
     std::vector<char> missing;
     FrameReader(framing, input, lengths).read(0, input.rows(), block, missing);
@@ -36,7 +37,7 @@ Array squared_exponential(const Array& frame_array, const Array& centers, double
   require(center_rows.rows() > 0, "centers must not be empty");
   RowMatrix features;
   {
-    const py::gil_scoped_release release;
+    const Released released;
     SquaredExponential(center_rows, sigma).evaluate(input, features);
   }
   return to_numpy(features);

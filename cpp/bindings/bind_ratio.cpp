@@ -8,6 +8,7 @@
 #include "drhmm/ratio/least_squares.hpp"
 #include "drhmm/ratio/solve.hpp"
 #include "framing.hpp"
+#include "released.hpp"
 
 namespace drhmm::bindings {
 
@@ -28,7 +29,10 @@ void add(GramStatistics& self, const Array& frames, const Array& targets, const 
   require(frame_rows.cols() == center_rows.cols(), "frames and centers must have the same number of columns");
   require(center_rows.rows() == self.n_centers() && target_rows.cols() == self.n_classes(),
           "centers and targets must have the sizes of the statistics");
-  self.add(SquaredExponential(center_rows, sigma), frame_rows, target_rows, weight_vector);
+  // Whatever stops it half-way, the statistics are those of before or of after.
+  GramStatistics added(self.n_centers(), self.n_classes());
+  added.add(SquaredExponential(center_rows, sigma), frame_rows, target_rows, weight_vector);
+  self.merge(added);
 }
 
 std::pair<Array, Array> bind_cross_validate(const Array& frames, const Array& targets, const Array& weights,
@@ -50,7 +54,7 @@ std::pair<Array, Array> bind_cross_validate(const Array& frames, const Array& ta
   double* const loss_out = loss.mutable_data();
   double* const estimates_out = with_estimates ? estimates.mutable_data() : nullptr;
   {
-    const py::gil_scoped_release release;
+    const Released released;
     CrossValidation(frame_rows, target_rows, weight_vector, fold_sizes, relative_rhos)
         .run(center_rows, sigmas, n_threads, loss_out, estimates_out);
   }
@@ -66,7 +70,7 @@ Array moment(const Array& frames, const Array& targets, const Array& centers, do
           "frames and centers must have the same number of columns");
   Matrix result;
   {
-    const py::gil_scoped_release release;
+    const Released released;
     result = feature_moment(SquaredExponential(center_rows, sigma), frame_rows, target_rows);
   }
   return to_numpy(result);
@@ -94,7 +98,7 @@ Array run(const LeastSquaresRatio& self, Evaluate evaluate, const Array& samples
   Array output = new_rows(input.rows(), n_columns);
   Rows out = mutable_rows(output);
   {
-    const py::gil_scoped_release release;
+    const Released released;
     (self.*evaluate)(input, lengths, n_threads, single, out);
   }
   return output;
@@ -124,10 +128,15 @@ GramStatistics restore(const py::tuple& state) {
 }  // namespace
 
 void bind_ratio(py::module_& module) {
-  const auto no_gil = py::call_guard<py::gil_scoped_release>();
+  const auto no_gil = py::call_guard<Released>();
   py::class_<GramStatistics>(module, "GramStatistics", py::module_local(),
                              "Phi^T W Phi, Phi^T W M and 1^T W M, summed over frames; mergeable.")
-      .def(py::init<Index, Index>(), py::arg("n_centers"), py::arg("n_classes"))
+      .def(py::init([](Index n_centers, Index n_classes) {
+             check_size(n_centers, "n_centers");
+             check_size(n_classes, "n_classes");
+             return GramStatistics(n_centers, n_classes);
+           }),
+           py::arg("n_centers"), py::arg("n_classes"))
       .def("add", &add, py::arg("frames").noconvert(), py::arg("targets").noconvert(), py::arg("weights").noconvert(),
            py::arg("centers").noconvert(), py::arg("sigma"), no_gil)
       .def("merge", &GramStatistics::merge, py::arg("other"), no_gil)
@@ -146,7 +155,7 @@ void bind_ratio(py::module_& module) {
       .def(py::init([](const Array& gram, double rho) {
              const ConstRows input = rows(gram, "gram");
              require(input.rows() == input.cols(), "gram must be square");
-             const py::gil_scoped_release release;
+             const Released released;
              return RegularizedGram(Matrix(input), rho);
            }),
            py::arg("gram").noconvert(), py::arg("rho"))
@@ -157,7 +166,7 @@ void bind_ratio(py::module_& module) {
             require(input.rows() == self.n_centers(), "moment must have one row per center");
             Matrix theta;
             {
-              const py::gil_scoped_release release;
+              const Released released;
               theta = self.solve(Matrix(input));
             }
             return to_numpy(theta);

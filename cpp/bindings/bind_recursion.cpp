@@ -12,6 +12,7 @@
 #include "drhmm/recursion/smooth.hpp"
 #include "drhmm/recursion/stretches.hpp"
 #include "drhmm/recursion/viterbi.hpp"
+#include "released.hpp"
 #include "report.hpp"
 
 namespace drhmm::bindings {
@@ -56,7 +57,7 @@ std::pair<Report, Array> posteriors(const Problem& problem, const Lengths& lengt
   const Index n_states = problem.log_ratios.cols();
   SequenceStatus status;
   {
-    const py::gil_scoped_release release;
+    const Released released;
     const auto together = [&](const Chain<double>& chain) {
       if (!pass.has_value() || problem.dt != nullptr) return std::vector<char>();
       return in_stretches(*pass, chain, problem.log_ratios.data(), lengths, n_threads, out);
@@ -122,7 +123,7 @@ std::pair<Report, py::array_t<std::int64_t>> bind_viterbi(const Array& evidence,
   require(problem.startprob.size() <= 65536, "there may be at most 65536 states");
   SequenceStatus status;
   {
-    const py::gil_scoped_release release;
+    const Released released;
     LogChain log_chain(problem.transmat, problem.startprob);
     if (problem.longest_gap > 1) log_chain.chain.reach(problem.longest_gap);
     status = for_each_sequence(
@@ -155,7 +156,7 @@ void bind_recursion(py::module_& module) {
         Array output(values.size(), values.data());
         double* const data = output.mutable_data();
         const Index n = output.size();
-        const py::gil_scoped_release release;
+        const Released released;
         exponentials(data, n);
         return output;
       },

@@ -58,7 +58,7 @@ class LiveStreams {
     const Eigen::Map<const Vector> pi = vector(startprob, "startprob");
     require(pi.size() > 0 && a.rows() == pi.size() && a.cols() == pi.size(), "transmat must be (S, S)");
     require(n_known == pi.size() || n_known == pi.size() - 1, "n_known must be S or S - 1");
-    require(lag >= 0, "lag must not be negative");
+    check_size(lag, "lag");
     Framing framing = make_framing(mean, scale, window);
     require(ratio == nullptr || (ratio->n_states() == n_known && ratio->framing().frame_size() == framing.frame_size()),
             "ratio must have the states and the frames of the model");
@@ -67,15 +67,15 @@ class LiveStreams {
 
   std::vector<Index> add(Index n) {
     const Exclusive guard(busy_);
-    require(n >= 0, "n must not be negative");
+    check_size(n, "n");
+    const Index before = streams_.n_rows();
     std::vector<Index> added;
+    added.reserve(static_cast<std::size_t>(n));
     try {
-      for (Index k = 0; k < n; ++k) {
-        added.reserve(added.size() + 1);
-        added.push_back(streams_.add());
-      }
+      for (Index k = 0; k < n; ++k) added.push_back(streams_.add());
     } catch (...) {  // out of memory: rows that nobody knows of must not stay
       for (const Index row : added) streams_.retire(row);
+      streams_.forget_rows_from(before);
       throw;
     }
     return added;
@@ -129,9 +129,10 @@ class LiveStreams {
       taken.samples.row(k) = input.row(taken.rows[static_cast<std::size_t>(k)]);
     }
     RowMatrix answers(taken.size(), streams_.n_known());
+    // Before the rows go on: without memory for the answers, they must not.
+    Array output = new_rows(n, streams_.n_known());
     SequenceStatus status = advance(taken, n_threads, evaluate, answers);
     if (!status.status.ok()) status.sequence = taken.rows[static_cast<std::size_t>(status.sequence)];
-    Array output = new_rows(n, streams_.n_known());
     Rows out = mutable_rows(output);
     out.setConstant(std::numeric_limits<double>::quiet_NaN());
     for (Index k = 0; k < taken.size(); ++k) out.row(taken.rows[static_cast<std::size_t>(k)]) = answers.row(k);
@@ -245,6 +246,8 @@ class LiveStreams {
       return std::vector<Index>(values.shape(), values.shape() + values.ndim()) == shape;
     };
     require(streams_.n_rows() == 0, "restore needs an object without rows");
+    for (const Array* values : {&past, &mantissa, &evidence}) require_aligned(*values, "the state");
+    for (const Steps* values : {&n_frames, &n_past, &exponent, &dt}) require_aligned(*values, "the state");
     require(has_shape(live, {n}) && has_shape(n_frames, {n}) && has_shape(wide, {n}) && has_shape(n_past, {n}) &&
                 has_shape(past, {n, past_size}) && has_shape(mantissa, {n, kept, s}) &&
                 has_shape(exponent, {n, kept, s}) && has_shape(evidence, {n, kept, s}) && has_shape(dt, {n, kept}),

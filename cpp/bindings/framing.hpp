@@ -7,7 +7,7 @@
 namespace drhmm::bindings {
 
 inline Framing make_framing(const Array& mean, const Array& scale, Index window) {
-  require(window >= 1, "window must be at least 1");
+  check_size(window, "window", 1);
   require(mean.ndim() == 1 && scale.ndim() == 1 && mean.shape(0) == scale.shape(0),
           "mean and scale must be vectors of the same size");
   return {vector(mean, "mean"), vector(scale, "scale").cwiseInverse(), window};

@@ -28,10 +28,19 @@ LONGEST_GAP = 2**53
 
 def as_floats(values: Any, name: str) -> Array:
     """Array of float64, whatever its shape."""
+    refuse_masked(values, name)
     try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiubO" or _has_text(array):
+            raise TypeError(f"got dtype {array.dtype}")
+        return np.array(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must hold numbers: {error}") from None
+
+
+def _has_text(array: npt.NDArray[Any]) -> bool:
+    """Whether an array of objects holds text, which numpy would read as numbers."""
+    return array.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in array.flat)
 
 
 def refuse_masked(values: Any, name: str) -> None:
@@ -149,7 +158,7 @@ def as_steps(dt: Any, n_rows: int) -> Steps | None:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise ValueError(f"dt has {steps[row]} at row {row}: a frame is 1 to {LONGEST_GAP} steps after the one before")
-    checked: Steps = np.ascontiguousarray(steps, dtype=np.int64)
+    checked: Steps = np.require(steps, dtype=np.int64, requirements=["C", "A"])
     return checked
 
 

@@ -3,44 +3,82 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "drhmm/interruption.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
 
 // Calls task(i) for i in 0..n-1, each once, on at most n_threads threads including the caller's.
 // Which thread runs which task is not fixed: tasks must not share anything they write.
-// The first exception is rethrown in the caller once all threads have stopped.
+// The first exception is rethrown in the caller once all threads have stopped; tasks that ask whether they should stop
+// do so before their end. The caller's thread can be interrupted all the time, also while it waits for the others.
 template <class Task>
 void parallel_for(Index n, int n_threads, const Task& task) {
   const Index n_workers = std::min<Index>(n_threads, n);
   if (n_workers <= 1) {
-    for (Index i = 0; i < n; ++i) task(i);
+    for (Index i = 0; i < n; ++i) {
+      check_interruption();
+      task(i);
+    }
     return;
   }
+  constexpr std::chrono::milliseconds kPatience(50);
   std::atomic<Index> next{0};
+  std::atomic<bool> stopped{false};
   std::exception_ptr failure;
-  std::mutex failure_mutex;
-  const auto work = [&] {
+  Index n_running = 0;
+  std::mutex mutex;  // of failure and n_running
+  std::condition_variable done;
+  const auto attempt = [&](const auto& action) {
     try {
-      for (Index i = next.fetch_add(1); i < n; i = next.fetch_add(1)) task(i);
+      action();
     } catch (...) {
-      const std::lock_guard<std::mutex> lock(failure_mutex);
+      const std::lock_guard<std::mutex> lock(mutex);
       if (!failure) failure = std::current_exception();
-      next.store(n);
+      stopped = true;
     }
+  };
+  const auto work = [&] {
+    const StopScope scope(stopped);
+    attempt([&] {
+      for (Index i = next.fetch_add(1); i < n; i = next.fetch_add(1)) {
+        check_interruption();
+        task(i);
+      }
+    });
   };
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(n_workers - 1));
   try {
-    for (Index k = 1; k < n_workers; ++k) threads.emplace_back(work);
+    for (Index k = 1; k < n_workers; ++k) {
+      threads.emplace_back([&] {
+        work();
+        const std::lock_guard<std::mutex> lock(mutex);
+        --n_running;
+        done.notify_one();
+      });
+      const std::lock_guard<std::mutex> lock(mutex);
+      ++n_running;
+    }
   } catch (...) {  // the system has no thread left to give: the ones that started, and this one, do the work
   }
   work();
+  // A thread that ended before it was counted leaves n_running at -1 for a moment, never above what is running.
+  std::unique_lock<std::mutex> lock(mutex);
+  while (n_running > 0) {
+    done.wait_for(lock, kPatience);
+    lock.unlock();
+    if (!stopped) attempt([] { check_interruption(); });
+    lock.lock();
+  }
+  lock.unlock();
   for (std::thread& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);
 }

@@ -23,6 +23,9 @@ from .values import checked_step
 #: Seconds to wait for a reader after the process was asked to end.
 PATIENCE = 1.0
 
+#: Bytes of a line: what never ends must not fill the memory.
+LONGEST_LINE = 1 << 24
+
 
 class _Stopped(BaseException):
     """The process was asked to end while nobody read what it wrote."""
@@ -81,6 +84,8 @@ class _Lines:
             part = os.read(0, 1 << 16)
             self._is_over = not part
             self._buffer += part
+            if len(self._buffer) > LONGEST_LINE:
+                raise ValueError(f"<stdin> has a line of more than {LONGEST_LINE} bytes")
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line + b"\n"
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from .._validation import Array, as_matrix, check_choice, check_number
-from .source import accepts_weights, class_shares, hard_or_repeated, without_evidence
+from .._validation import Array, check_choice, check_number
+from .source import accepts_weights, as_training, class_shares, hard_or_repeated, without_evidence
 
 
 class FromClassifier(BaseEstimator):  # type: ignore[misc]
@@ -46,8 +46,8 @@ class FromClassifier(BaseEstimator):  # type: ignore[misc]
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
         if not callable(getattr(self.classifier, "predict_proba", None)):
             raise TypeError(f"classifier must have predict_proba; {self.classifier!r} has none")
-        frames, targets = as_matrix(frames, "frames"), as_matrix(targets, "targets")
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        frames, targets, given = as_training(frames, targets, sample_weight)
+        weights = None if sample_weight is None else given
         can_weight = accepts_weights(self.classifier.fit)
         if weights is not None and not can_weight:
             raise ValueError(f"{self.classifier!r} does not take sample_weight")

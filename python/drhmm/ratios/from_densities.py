@@ -11,8 +11,8 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KernelDensity
 
-from .._validation import Array, as_matrix
-from .source import accepts_weights, hard_or_repeated, without_evidence
+from .._validation import Array
+from .source import accepts_weights, as_training, hard_or_repeated, without_evidence
 
 
 class FromDensities(BaseEstimator):  # type: ignore[misc]
@@ -38,8 +38,8 @@ class FromDensities(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> FromDensities:
         """Fit one clone of the density to the frames of each state."""
-        frames, targets = as_matrix(frames, "frames"), as_matrix(targets, "targets")
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        frames, targets, given = as_training(frames, targets, sample_weight)
+        weights = None if sample_weight is None else given
         density = self._prototype()
         can_weight = accepts_weights(density.fit)
         if weights is not None and not can_weight:

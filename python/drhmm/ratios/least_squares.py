@@ -9,11 +9,12 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from .. import _core
-from .._validation import Array, as_matrix, check_integer, check_number, check_searched, read_only, thread_count
+from .._validation import Array, as_samples, check_integer, check_number, check_searched, read_only, thread_count
 from ..evidence import KernelEvidence
 from ..features import Framing, choose_centers, median_distance, random_state_of
 from ..progress import Progress, no_progress
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Judge, Selection, contiguous_folds, select
+from .source import as_training
 
 
 class LeastSquares(BaseEstimator):  # type: ignore[misc]
@@ -112,8 +113,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         LeastSquares
             Itself.
         """
-        frames, targets = as_matrix(frames, "frames"), as_matrix(targets, "targets")
-        weights = np.ones(len(frames)) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
+        frames, targets, weights = as_training(frames, targets, sample_weight)
         mass = weights @ targets
         if not (mass > 0).all():
             raise ValueError(f"state {int(np.argmin(mass))} has no frame of positive weight in targets")
@@ -226,7 +226,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
 
     def log_ratios(self, frames: Any) -> Array:
         """Log w_i(y), shape (n, S), up to a constant per row."""
-        frames = as_matrix(frames, "frames")
+        frames = as_samples(frames, "frames")
         n_columns = self.centers_.shape[1]
         if frames.shape[1] != n_columns:
             raise ValueError(f"frames has {frames.shape[1]} columns, but {n_columns} were learned from")

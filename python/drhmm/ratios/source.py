@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from .._validation import Array, Lengths, as_matrix
+from .._validation import LARGEST, Array, Lengths, as_floats, as_matrix, as_samples
 from ..features import Framing, complete_rows
 
 
@@ -59,6 +59,23 @@ def fit_copy(source: RatioSource, frames: Array, targets: Array, weights: Array 
             f"sample_weight or class_weight was given, but the fit of {source!r} does not take sample_weight"
         )
     return fitted
+
+
+def as_training(frames: Any, targets: Any, sample_weight: Any) -> tuple[Array, Array, Array]:
+    """Frames (N, D), targets (N, S) and weights (N,) that can be learned from; a ValueError names what cannot."""
+    frames, targets = as_samples(frames, "frames"), as_samples(targets, "targets")
+    weights = np.ones(len(frames)) if sample_weight is None else as_floats(sample_weight, "sample_weight")
+    if len(targets) != len(frames) or weights.shape != (len(frames),):
+        raise ValueError(
+            f"targets and sample_weight must have one row per frame: {len(frames)} frames, targets of shape "
+            f"{targets.shape}, sample_weight of shape {weights.shape}"
+        )
+    for name, values, low in (("frames", frames, -LARGEST), ("targets", targets, 0.0), ("sample_weight", weights, 0.0)):
+        wrong = ~((values >= low) & (values <= LARGEST))
+        if wrong.any():
+            place = tuple(int(index) for index in np.argwhere(wrong)[0])
+            raise ValueError(f"{name} has {values[place]} at {place}: must be from {low:g} to {LARGEST:g}")
+    return frames, targets, weights
 
 
 def checked_log_ratios(source: RatioSource, frames: Array, n_states: int) -> Array:

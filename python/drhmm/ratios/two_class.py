@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import _core
-from .._validation import Array, as_matrix, check_integer, check_number, check_searched, read_only
+from .._validation import Array, as_samples, check_integer, check_number, check_searched, read_only
 from ..features import choose_centers, median_distance, random_state_of
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, SIGMA_GRID, pull
+from .source import as_training
 
 #: Not as small as for posteriors: a ratio of densities has no upper bound, and leave-one-out likes its peaks too much.
 RHO_GRID = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
@@ -69,10 +70,13 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
     def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> TwoClass:
         """Learn from frames (N, D) and targets (N, 2)."""
         self._check_parameters()
-        frames, targets = as_matrix(frames, "frames"), as_matrix(targets, "targets")
+        frames, targets, given = as_training(frames, targets, sample_weight)
         if targets.shape[1] != 2:
             raise ValueError(f"TwoClass is for two states, got {targets.shape[1]}; LeastSquares takes any number")
-        weights = targets if sample_weight is None else targets * np.asarray(sample_weight, dtype=np.float64)[:, None]
+        weights = targets * given[:, None]
+        for state, mass in enumerate(weights.sum(axis=0)):
+            if not mass > 0:
+                raise ValueError(f"state {state} has no frame of positive weight in targets")
         labels = targets.argmax(axis=1)
         numerator, denominator = (np.ascontiguousarray(frames[labels == k]) for k in (1, 0))
         for state, own in ((1, numerator), (0, denominator)):
@@ -101,14 +105,15 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
 
     def relative_ratio(self, frames: Any) -> Array:
         """p_1 / (alpha p_1 + (1 - alpha) p_0), negative estimates rounded up to 0, shape (n,)."""
-        features = _core.squared_exponential(as_matrix(frames, "frames"), self.centers_, self.sigma_)
+        features = _core.squared_exponential(as_samples(frames, "frames"), self.centers_, self.sigma_)
         ratio: Array = np.maximum(features @ self.theta_, 0.0)
         return ratio
 
     def log_ratios(self, frames: Any) -> Array:
         """Log densities of both states up to a constant, shape (n, 2)."""
         ratio = self.relative_ratio(frames)
-        log_ratios = np.zeros((len(ratio), 2))
+        # A frame with a NaN is missing in both columns.
+        log_ratios = np.where(np.isnan(ratio), np.nan, 0.0)[:, None].repeat(2, axis=1)
         with np.errstate(divide="ignore"):
             if self.alpha == 0:
                 log_ratios[:, 1] = np.log(np.maximum(ratio, self.floor))

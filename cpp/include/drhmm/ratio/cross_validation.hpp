@@ -79,6 +79,7 @@ class CrossValidation {
     if (estimates == nullptr) return;
     RowMatrix phi;
     for (Index first = 0; first < sizes_[f]; first += kBlock) {
+      check_interruption();
       const Index count = std::min(kBlock, sizes_[f] - first);
       features.evaluate(rows(frames_, f).middleRows(first, count), phi);
       const RowMatrix values = phi * thetas;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "drhmm/features/squared_exponential.hpp"
+#include "drhmm/interruption.hpp"
 
 namespace drhmm {
 
@@ -25,6 +26,7 @@ class GramStatistics {
     constexpr Index kBlock = 512;
     RowMatrix phi;
     for (Index first = 0; first < frames.rows(); first += kBlock) {
+      check_interruption();
       const Index count = std::min(kBlock, frames.rows() - first);
       features.evaluate(frames.middleRows(first, count), phi);
       const Vector root = weights.segment(first, count).cwiseSqrt();
@@ -65,6 +67,7 @@ inline Matrix feature_moment(const SquaredExponential& features, const ConstRows
   Matrix moment = Matrix::Zero(features.n_centers(), targets.cols());
   RowMatrix phi;
   for (Index first = 0; first < frames.rows(); first += kBlock) {
+    check_interruption();
     const Index count = std::min(kBlock, frames.rows() - first);
     features.evaluate(frames.middleRows(first, count), phi);
     moment.noalias() += phi.transpose() * targets.middleRows(first, count);

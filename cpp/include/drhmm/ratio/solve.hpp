@@ -3,10 +3,12 @@
 #pragma once
 
 #include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
+#include <Eigen/Householder>
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
+#include "drhmm/interruption.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
@@ -33,6 +35,40 @@ class RegularizedGram {
   Eigen::LLT<Matrix, Eigen::Lower> factor_;
 };
 
+// Eigen's reduction to three diagonals, G = Q T Q^T, in steps between which it can be stopped: it takes seconds for
+// thousands of centres. Householder vector v of column k, with H = I - h v v^T: H G H = G - v w^T - w v^T where
+// w = p - (h/2) (p . v) v and p = h G v.
+class Tridiagonal {
+ public:
+  // gram (B, B): its lower triangle is read.
+  explicit Tridiagonal(const Matrix& gram) : packed_(gram), scales_(std::max<Index>(gram.rows() - 1, 0)) {
+    Vector update(scales_.size());
+    for (Index k = 0; k < scales_.size(); ++k) {
+      check_interruption();
+      const Index rest = gram.rows() - 1 - k;
+      auto reflector = packed_.col(k).tail(rest);
+      double scale = 0, below = 0;
+      reflector.makeHouseholderInPlace(scale, below);
+      reflector[0] = 1;
+      auto trailing = packed_.bottomRightCorner(rest, rest).selfadjointView<Eigen::Lower>();
+      auto w = update.head(rest);
+      w.noalias() = trailing * (scale * reflector);
+      w -= scale / 2 * w.dot(reflector) * reflector;
+      trailing.rankUpdate(reflector, w, -1.0);
+      reflector[0] = below;
+      scales_[k] = scale;
+    }
+  }
+
+  Vector diagonal() const { return packed_.diagonal(); }
+  Vector below_diagonal() const { return packed_.diagonal<-1>(); }
+  auto q() const { return Eigen::householderSequence(packed_, scales_).setLength(scales_.size()).setShift(1); }
+
+ private:
+  Matrix packed_;  // (B, B): T, and below it the reflectors
+  Vector scales_;  // (B - 1)
+};
+
 // G = Q T Q^T with T tridiagonal: G + rho I = Q (T + rho I) Q^T, so that each rho costs no more than its right-hand
 // sides.
 class ReducedGram {
@@ -40,8 +76,8 @@ class ReducedGram {
   // gram (B, B): its lower triangle is read; moment (B, S).
   ReducedGram(const Matrix& gram, const Matrix& moment) : reduction_(gram) {
     diagonal_ = reduction_.diagonal();
-    below_ = reduction_.subDiagonal();
-    moment_ = reduction_.matrixQ().adjoint() * moment;
+    below_ = reduction_.below_diagonal();
+    moment_ = reduction_.q().adjoint() * moment;
   }
 
   // (B, S * rhos): Theta of the first rho, of the second, ...
@@ -65,11 +101,11 @@ class ReducedGram {
       own.row(n - 1) /= pivot[n - 1];
       for (Index i = n - 2; i >= 0; --i) own.row(i) = own.row(i) / pivot[i] - factor[i + 1] * own.row(i + 1);
     }
-    return reduction_.matrixQ() * theta;
+    return reduction_.q() * theta;
   }
 
  private:
-  Eigen::Tridiagonalization<Matrix> reduction_;
+  Tridiagonal reduction_;
   Vector diagonal_;  // (B)
   Vector below_;     // (B - 1)
   Matrix moment_;    // Q^T H

@@ -1,6 +1,7 @@
 // Forward ratios rf_i(t) = p(x_t = i | y_1..y_t) / p(x_t = pivot | y_1..y_t), up to a power of two per frame.
 #pragma once
 
+#include "drhmm/interruption.hpp"
 #include "drhmm/recursion/step.hpp"
 
 namespace drhmm {
@@ -12,6 +13,7 @@ Status forward_pass(const EvidenceRows& evidence, const Chain<Number>& chain, co
   NumberVector<Number> scratch(chain.n_states());
   Status status;
   for (Index t = 0; t < evidence.n_frames(); ++t) {
+    if (t % kFramesBetweenChecks == 0) check_interruption();
     status.outcome = predict_forward(chain, evidence.steps(t), message, scratch);
     if (status.ok()) status.outcome = condition(evidence.row(t), chain.range, message, status.column);
     if (status.ok()) status.outcome = visit(t, message);

@@ -19,6 +19,7 @@ Status fixed_lag(const EvidenceRows& evidence, const Chain<Number>& chain, Index
     backward.setOnes();
     const Index horizon = lag < evidence.n_frames() - t ? t + lag : evidence.n_frames() - 1;
     for (Index later = horizon; later > t && status.ok(); --later) {
+      if (later % kFramesBetweenChecks == 0) check_interruption();
       drop_unreachable(forward.col(later), backward);
       status.outcome = condition(evidence.row(later), chain.range, backward, status.column);
       if (status.ok()) status.outcome = predict_backward(chain, evidence.steps(later), backward, scratch);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "drhmm/interruption.hpp"
 #include "drhmm/lanes.hpp"
 #include "drhmm/recursion/row_weights.hpp"
 #include "drhmm/types.hpp"
@@ -161,6 +162,7 @@ class MixingRecursion {
     alignas(64) double weights[kBlock * P] = {};
     Vectors message = Vectors::from(chain_.start) * level();
     for (Index first = 0; first < n_frames_; first += kBlock) {
+      if (first % (16 * kFramesBetweenChecks) == 0) check_interruption();
       const Index count = std::min(kBlock, n_frames_ - first);
       if (!weights_of(first, count, weights)) return false;
       for (Index k = 0; k < count; ++k) {
@@ -199,6 +201,7 @@ class MixingRecursion {
   bool both_ways(Index begin, Index end, Vectors& forward, Vectors& backward, const Use& use) {
     alignas(64) double ahead[kBlock * P] = {}, behind[kBlock * P] = {};
     for (Index first = begin; first < end; first += kBlock) {
+      if ((first - begin) % (16 * kFramesBetweenChecks) == 0) check_interruption();
       const Index count = std::min(kBlock, end - first);
       const Index last = n_frames_ - 1 - first;
       if (!weights_of(first, count, ahead) || !weights_of(last - count + 1, count, behind)) return false;

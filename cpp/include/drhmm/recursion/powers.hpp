@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "drhmm/interruption.hpp"
 #include "drhmm/recursion/number.hpp"
 
 namespace drhmm {
@@ -19,6 +20,7 @@ class Powers {
   void reach(const NumberMatrix<Number>& transmat, Range range, std::int64_t dt) {
     if (squares_.empty()) squares_.push_back(transmat);
     while (dt >> squares_.size() > 0 && !left_range_) {
+      check_interruption();
       NumberMatrix<Number> square = squares_.back() * squares_.back();
       for (Index i = 0; i < square.rows(); ++i) {
         const Number sum = square.row(i).sum();

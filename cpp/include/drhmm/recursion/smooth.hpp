@@ -24,6 +24,7 @@ Status smooth(const EvidenceRows& evidence, const Chain<Number>& chain, Rows pos
   NumberVector<Number> current(n_states);
   NumberVector<Number> smoothed(n_states);
   for (Index t = evidence.n_frames() - 1; t >= 0; --t) {
+    if (t % kFramesBetweenChecks == 0) check_interruption();
     const bool last = t + 1 == evidence.n_frames();
     if (!last) {
       conditioned = backward;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "drhmm/interruption.hpp"
 #include "drhmm/recursion/step.hpp"
 
 namespace drhmm {
@@ -189,6 +190,7 @@ Status viterbi(const EvidenceRows& evidence, const LogChain& chain, std::int64_t
       if (t == n_frames) break;
     }
     const std::int64_t steps = evidence.steps(t);
+    if (t % kFramesBetweenChecks == 0 || steps > 1) check_interruption();
     if (t == 0 && steps > 0) {
       // What happened before the first frame is summed over, not chosen.
       NumberVector<Scaled> message = chain.chain.startprob, scratch(n);

@@ -73,6 +73,12 @@ class Streams {
     first_free_ = std::min(first_free_, i);
   }
 
+  // Rows that were added last are gone; those before them stay.
+  void forget_rows_from(Index first) {
+    rows_.erase(rows_.begin() + first, rows_.end());
+    first_free_ = std::min(first_free_, first);
+  }
+
   // frames (k, window * d) <- the frames that the samples make; missing ones are marked, and filled with zeros.
   void frames(const RowSamples& step, RowMatrix& frames, std::vector<char>& missing) const {
     frames.resize(step.size(), framing_.frame_size());

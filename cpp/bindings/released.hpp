@@ -1,0 +1,32 @@
+// Work without the GIL that Ctrl-C can stop.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <chrono>
+
+#include "drhmm/interruption.hpp"
+
+namespace drhmm::bindings {
+
+// Ten times a second, lets Python run its signal handlers; what they raise stops the work. Only Python's main thread
+// has any to run.
+inline void run_signal_handlers() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kInterval(100);
+  static thread_local Clock::time_point last = Clock::now();
+  const Clock::time_point now = Clock::now();
+  if (now - last < kInterval) return;
+  last = now;
+  const pybind11::gil_scoped_acquire acquire;
+  if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
+}
+
+// Gives up the GIL. Only where an exception half-way leaves nothing half-done.
+class Released {
+ private:
+  pybind11::gil_scoped_release release_;
+  InterruptionScope scope_{&run_signal_handlers};
+};
+
+}  // namespace drhmm::bindings

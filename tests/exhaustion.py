@@ -1,0 +1,149 @@
+"""Runs out of memory at every place it can, in a process of its own: run as a script with the name of the work.
+
+The limit on the address space is lowered step by step until the work fails, and each time the work either gives the
+answer it gives without a limit or raises MemoryError. Prints how often it did which.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+import numpy as np
+
+import drhmm
+from drhmm import DensityRatioHMM, recursion
+
+STEPS = 40
+
+
+def used() -> int:
+    """Bytes of address space in use."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def limited(room, work):
+    """The result of work with so many bytes of room."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used() + room, before[1]))
+    try:
+        return work()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def data(n_frames, n_columns=2):
+    random = np.random.default_rng(0)
+    y = np.repeat(random.integers(3, size=n_frames // 10 + 1), 10)[:n_frames]
+    y[:3] = 0, 1, 2
+    return 3.0 * random.normal(size=(3, n_columns))[y] + random.normal(size=(n_frames, n_columns)), y
+
+
+def small_model() -> drhmm.Model:
+    X, y = data(500)
+    return DensityRatioHMM(n_basis=30, sigma=1.0, rho=0.01, evidence_scale=1.0, random_state=0).fit(X, y).model_
+
+
+def fitting():
+    """Cross-validation on several threads; the estimator stays unfitted, and can be fitted afterwards."""
+    X, y = data(3000)
+    estimator = DensityRatioHMM(n_basis=600, evidence_scale=1.0, random_state=0, n_threads=4)
+
+    def work():
+        estimator.__dict__.pop("model_", None)
+        return estimator.fit(X, y).model_.evidence.theta
+
+    def check():
+        assert not hasattr(estimator, "model_")
+
+    return work, check, 400e6
+
+
+def predicting():
+    model, (X, _) = small_model(), data(300_000)
+    few = model.predict_proba(X[:100])
+    return (
+        lambda: model.predict_proba(X, n_threads=4),
+        lambda: np.testing.assert_array_equal(model.predict_proba(X[:100]), few),
+        60e6,
+    )
+
+
+def path():
+    transmat = np.full((20, 20), 0.05)
+    evidence = np.random.default_rng(0).normal(size=(100_000, 20))
+    return lambda: recursion.viterbi(evidence, transmat, transmat[0], n_threads=2), lambda: None, 40e6
+
+
+def wide_smoothing():
+    """A left-right chain, whose messages need extended range and memory of their own."""
+    transmat = np.triu(np.ones((10, 10)))
+    transmat /= transmat.sum(axis=1, keepdims=True)
+    evidence = 50 * np.random.default_rng(0).normal(size=(50_000, 10))
+    return lambda: recursion.smooth(evidence, transmat, np.eye(10)[0], n_threads=2), lambda: None, 40e6
+
+
+def batch_step():
+    """No row goes on when there is no memory for the answers: afterwards the frames that were taken say so."""
+    model = small_model()
+    n = 40_000
+    state = {"batch": model.stream_batch(n, lag=2, n_threads=4), "frames": 0}
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    fresh = model.stream_batch(1, lag=2)
+    expected = [fresh.step(X[:1])[0] for _ in range(200)]
+
+    def work():
+        answers = state["batch"].step(X)
+        state["frames"] += 1
+        np.testing.assert_array_equal(answers[0], expected[state["frames"] - 1])
+        return np.zeros(1)
+
+    return work, lambda: np.testing.assert_array_equal(state["batch"].n_frames, state["frames"]), 30e6
+
+
+def adding_rows():
+    """Rows are added all or not at all."""
+    model = small_model()
+    batch = model.stream_batch(10)
+
+    def work():
+        batch.retire(batch.add(30_000))
+        return np.zeros(1)
+
+    def check():
+        assert batch.live.sum() == 10
+        assert np.isfinite(batch.step(np.zeros((len(batch), 2)))[:10]).all()
+
+    return work, check, 40e6
+
+
+WORKS = {
+    "fitting": fitting,
+    "predicting": predicting,
+    "path": path,
+    "wide_smoothing": wide_smoothing,
+    "batch_step": batch_step,
+    "adding_rows": adding_rows,
+}
+
+
+def main(name):
+    work, check, room = WORKS[name]()
+    expected = work()  # everything that is imported or set up once is there
+    outcomes = {"right": 0, "MemoryError": 0}
+    for step in range(STEPS):
+        try:
+            answer = limited(int(room * step / STEPS), work)
+        except MemoryError:
+            outcomes["MemoryError"] += 1
+            check()
+        else:
+            np.testing.assert_array_equal(answer, expected)
+            outcomes["right"] += 1
+    np.testing.assert_array_equal(work(), expected)
+    print(outcomes["right"], outcomes["MemoryError"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

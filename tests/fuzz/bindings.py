@@ -1,0 +1,211 @@
+"""Target: every function and class of the native core, called directly.
+
+The core trusts the meaning of its numbers (Python has checked it) but never their shape, type, layout or size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from layouts import bytes_of, lay_out, odd
+
+from drhmm import _core
+
+SIZES = (0, 1, 2, 3, -1, 2**31, 2**31 + 1, 2**62, 2**63 - 1, -(2**63), 2**64, 1.5, None, "1")
+NUMBERS = (1.0, 0.5, 2.0, 0.0, -1.0, 1e-300, 1e300, np.nan, np.inf, None, "text", 10**400)
+
+
+def prepare():
+    return None
+
+
+def run(random, _):
+    n, d, s, b = (int(size) for size in random.integers(1, 7, size=4))
+    if random.random() < 0.1:
+        n = int(random.choice([0, 100]))
+    name = CALLS[random.integers(len(CALLS))]
+    call, arguments = name(random, n, d, s, b)
+    if random.random() < 0.6:
+        key = list(arguments)[random.integers(len(arguments))]
+        arguments[key] = changed(random, arguments[key])
+    before = {key: bytes_of(value) for key, value in arguments.items()}
+    try:
+        with np.errstate(all="ignore"):
+            call(**arguments)
+        outcome = "answered"
+    except (ValueError, TypeError, MemoryError) as error:
+        assert isinstance(error, MemoryError) or len(str(error)) > 10, repr(error)
+        outcome = "refused"
+    assert before == {key: bytes_of(value) for key, value in arguments.items()}, "an input was changed"
+    return outcome
+
+
+def changed(random, value):
+    """Another argument in the place of one."""
+    if isinstance(value, np.ndarray):
+        return lay_out(random, value) if random.random() < 0.5 else odd(random, value)
+    if isinstance(value, bool):
+        return (True, False, 1, "text", None)[random.integers(5)]
+    if isinstance(value, int):
+        return SIZES[random.integers(len(SIZES))]
+    if isinstance(value, float):
+        return NUMBERS[random.integers(len(NUMBERS))]
+    if isinstance(value, list):
+        wrong = [[], [0], [-1, 4], [2**62, 2**62, 2**62], [2**64], [1.5], "text", None, [True], value[:-1], value + [1]]
+        return wrong[random.integers(len(wrong))]
+    return ("text", 1, 1.5, np.zeros(3))[random.integers(4)]
+
+
+def chain(random, s):
+    return {"transmat": random.dirichlet(np.ones(s), s), "startprob": random.dirichlet(np.ones(s))}
+
+
+def frames(random, n, d, s, b):
+    arguments = {"samples": random.normal(size=(n, d)), "lengths": [n] if n else [], "mean": np.zeros(d)}
+    return _core.frames, arguments | {"scale": np.ones(d), "window": int(random.integers(1, 4))}
+
+
+def squared_exponential(random, n, d, s, b):
+    return _core.squared_exponential, {"frames": random.normal(size=(n, d)), "centers": np.ones((b, d)), "sigma": 1.0}
+
+
+def feature_moment(random, n, d, s, b):
+    arguments = {"frames": random.normal(size=(n, d)), "targets": np.ones((n, s))}
+    return _core.feature_moment, arguments | {"centers": np.ones((b, d)), "sigma": 1.0}
+
+
+def cross_validate(random, n, d, s, b):
+    n = max(n, 2)
+    arguments = {"frames": random.normal(size=(n, d)), "targets": np.ones((n, s)), "weights": np.ones(n)}
+    arguments |= {"fold_sizes": [n // 2, n - n // 2], "centers": random.normal(size=(b, d)), "sigmas": [1.0, 2.0]}
+    return _core.cross_validate, arguments | {"relative_rhos": [0.1], "n_threads": 2}
+
+
+def recursion(random, n, d, s, b):
+    arguments = {"log_ratios": random.normal(size=(n, s)), **chain(random, s), "lengths": [n] if n else []}
+    name = ("filter", "smooth", "viterbi", "fixed_lag", "expectation")[random.integers(5)]
+    if name == "fixed_lag":
+        arguments["lag"] = 2
+    arguments["n_threads"] = 2
+    if name != "expectation":
+        arguments["dt"] = np.ones(n, dtype=np.int64)
+    return getattr(_core, name), arguments
+
+
+def exponentials(random, n, d, s, b):
+    return _core.exponentials, {"values": -random.random((n, d))}
+
+
+def gram(random, n, d, s, b):
+    arguments = {"n_centers": b, "n_classes": s, "frames": random.normal(size=(n, d)), "targets": np.ones((n, s))}
+    arguments |= {"weights": np.ones(n), "centers": random.normal(size=(b, d)), "sigma": 1.0, "rho": 0.1}
+
+    def call(n_centers, n_classes, rho, **rest):
+        statistics = _core.GramStatistics(n_centers, n_classes)
+        statistics.add(**rest)
+        statistics.merge(statistics)
+        assert np.isfinite(statistics.mass).all() or not np.isfinite(rest["weights"]).all()
+        _core.RegularizedGram(statistics.gram, rho).solve(statistics.moment)
+
+    return call, arguments
+
+
+def solve(random, n, d, s, b):
+    return (
+        lambda gram, rho, moment: _core.RegularizedGram(gram, rho).solve(moment),
+        {"gram": np.eye(b), "rho": 0.1, "moment": np.ones((b, s))},
+    )
+
+
+def pickled(random, n, d, s, b):
+    """What unpickling gives to a class."""
+    state = {"gram": np.eye(b), "moment": np.ones((b, s)), "mass": np.ones(s)}
+    return lambda **parts: _core.GramStatistics.__setstate__(
+        _core.GramStatistics.__new__(_core.GramStatistics), tuple(parts.values())
+    ), state
+
+
+def ratio_arguments(random, d, s, b, window):
+    arguments = {"centers": random.normal(size=(b, d * window)), "sigma": 1.0, "theta": random.random((b, s))}
+    arguments |= {"prior": np.full(s, 1 / s), "floor": 0.01, "evidence_scale": 1.0, "mean": np.zeros(d)}
+    return arguments | {"scale": np.ones(d), "window": window}
+
+
+def ratio(random, n, d, s, b):
+    arguments = ratio_arguments(random, d, s, b, int(random.integers(1, 3)))
+    arguments |= {"samples": random.normal(size=(n, d)), "lengths": [n] if n else [], "n_threads": 2, "single": False}
+
+    def call(samples, lengths, n_threads, single, **rest):
+        made = _core.LeastSquaresRatio(**rest)
+        made.estimates(samples, lengths, n_threads, single)
+        made.log_ratios(samples, lengths, n_threads, with_novelty=True, single=single)
+
+    return call, arguments
+
+
+def streams(random, n, d, s, b):
+    window, lag = int(random.integers(1, 3)), int(random.integers(0, 3))
+    made = _core.LeastSquaresRatio(**ratio_arguments(random, d, s, b, window))
+    arguments = {**chain(random, s), "mean": np.zeros(d), "scale": np.ones(d), "window": window, "n_known": s}
+    arguments |= {"lag": lag, "n": max(n, 1), "samples": random.normal(size=(max(n, 1), d))}
+    arguments |= {"active": np.ones(max(n, 1), dtype=bool), "dt": np.ones(max(n, 1), dtype=np.int64), "n_threads": 2}
+    arguments |= {"x": random.normal(size=d), "row": 0, "back": 0, "rows": [0]}
+
+    def call(n, samples, active, dt, n_threads, x, row, back, rows, **rest):
+        if isinstance(n, int) and n > 10**6:
+            n = 10**6 if random.random() < 0.01 else 2**40
+        live = _core.LiveStreams(**rest, ratio=made)
+        live.add(n)
+        live.step(samples, active, dt, n_threads, None)
+        live.posterior(row, back)
+        live.posteriors()
+        restored = _core.LiveStreams(**rest, ratio=made)
+        restored.restore(*live.state())
+        live.reset(rows)
+        live.retire(rows)
+        if n == 1:
+            restored.step_one(x, 1, None)
+
+    return call, arguments
+
+
+def restored(random, n, d, s, b):
+    """A state with anything in it."""
+    lag, window = int(random.integers(0, 3)), int(random.integers(1, 3))
+    model = {**chain(random, s), "mean": np.zeros(d), "scale": np.ones(d), "window": window, "n_known": s, "lag": lag}
+    live = _core.LiveStreams(**model, ratio=None)
+    live.add(2)
+    names = ("live", "n_frames", "wide", "n_past", "past", "mantissa", "exponent", "evidence", "dt")
+    state = dict(zip(names, live.state(), strict=True))
+    for name in random.choice(names, size=2, replace=False):
+        values = state[str(name)]
+        if values.size and values.dtype != bool:
+            values.flat[random.integers(values.size)] = random.choice([0, 1, -1, 2, 2**53, -(2**61), 2**62])
+        elif values.size:
+            values.flat[random.integers(values.size)] ^= True
+
+    def call(**state):
+        again = _core.LiveStreams(**model, ratio=None)
+        again.restore(*state.values())
+        report, posteriors = again.posteriors()
+        assert report[0] != 0 or np.isfinite(posteriors[again.live()]).all(), "NaN from a state that was taken"
+
+    return call, state
+
+
+CALLS = (
+    frames,
+    squared_exponential,
+    feature_moment,
+    cross_validate,
+    recursion,
+    recursion,
+    exponentials,
+    gram,
+    solve,
+    pickled,
+    ratio,
+    ratio,
+    streams,
+    streams,
+    restored,
+)

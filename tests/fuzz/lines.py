@@ -1,0 +1,88 @@
+"""Target: `drhmm stream` with CSV and JSON lines, and with the file in which its state survives a restart."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from mutations import mutated
+
+from drhmm.cli import main
+from fuzz import corpus
+
+OPTIONS = (
+    [],
+    ["--bad-lines=skip"],
+    ["--bad-lines=skip", "--lag=2"],
+    ["--bad-lines=skip", "--format=csv"],
+    ["--bad-lines=skip", "--format=json"],
+    ["--bad-lines=skip", "--sequence=who"],
+    ["--bad-lines=skip", "--sequence=who", "--time=when", "--step=1"],
+    ["--time=when", "--step=0.5", "--bad-lines=skip"],
+    ["--columns=a,b", "--bad-lines=skip"],
+    ["--columns=who,a,b", "--sequence=who", "--bad-lines=skip"],
+)
+
+
+def prepare():
+    folder = Path(tempfile.mkdtemp())
+    for k, content in enumerate(corpus("model_files")):
+        (folder / f"{k}.drhmm").write_bytes(content)
+    return folder, corpus("lines"), len(list(folder.iterdir()))
+
+
+def called(arguments, text):
+    """The command in this process: status, standard output, standard error."""
+    saved, errors, sys.stderr = (os.dup(0), os.dup(1)), sys.stderr, io.StringIO()
+    incoming, outgoing = os.memfd_create("in"), os.memfd_create("out")
+    try:
+        os.write(incoming, text)
+        os.lseek(incoming, 0, os.SEEK_SET)
+        os.dup2(incoming, 0)
+        os.dup2(outgoing, 1)
+        status = main(arguments)
+        words = sys.stderr.getvalue()
+    finally:
+        sys.stderr = errors
+        os.dup2(saved[0], 0)
+        os.dup2(saved[1], 1)
+        for descriptor in (*saved, incoming):
+            os.close(descriptor)
+    size = os.lseek(outgoing, 0, os.SEEK_END)
+    os.lseek(outgoing, 0, os.SEEK_SET)
+    output = b""
+    while len(output) < size:
+        output += os.read(outgoing, size)
+    os.close(outgoing)
+    return status, output, words
+
+
+def run(random, context):
+    folder, texts, n_models = context
+    model = folder / f"{random.integers(n_models)}.drhmm"
+    text = texts[random.integers(len(texts))]
+    if random.random() < 0.9:
+        text = mutated(random, text, texts)
+    arguments = ["stream", str(model), *OPTIONS[random.integers(len(OPTIONS))]]
+    state = folder / "state.json"
+    state.unlink(missing_ok=True)
+    if random.random() < 0.2:
+        arguments += ["--snapshot", str(state), "--every=3"]
+        called(arguments, texts[random.integers(len(texts))])
+        if state.exists() and random.random() < 0.5:
+            state.write_bytes(mutated(random, state.read_bytes(), texts))
+    status, output, words = called(arguments, text)
+    assert status in (0, 2), f"status {status}"
+    assert status == 0 or words.startswith("drhmm stream: "), words
+    assert "Traceback" not in words
+    assert all(line.startswith("drhmm stream: ") for line in words.splitlines() if line), words
+    for line in output.splitlines():
+        answer = json.loads(line)
+        total = sum(answer["probabilities"].values())
+        assert np.isfinite(total) and abs(total - 1) < 1e-9, line
+    return "answered" if status == 0 else "refused"
