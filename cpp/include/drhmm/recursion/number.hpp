@@ -23,9 +23,8 @@ constexpr double kTiny = 0x1p-40;
 inline Range range_of(const ConstRows& transmat, const Eigen::Map<const Vector>& startprob) {
   const auto tiny = [](double p) { return p > 0 && p < kTiny; };
   if (transmat.unaryExpr(tiny).any() || startprob.unaryExpr(tiny).any()) return Range::scaled;
-  // Also a start that is impossible keeps a chain from mixing: the likeliest state of the first frame may be one that
-  // cannot be there, and then nothing of the others is left in double.
-  return transmat.minCoeff() >= kMixing && startprob.minCoeff() >= kMixing ? Range::mixing : Range::checked;
+  const bool small_start = (startprob.array() > 0 && startprob.array() < kMixing).any();
+  return transmat.minCoeff() >= kMixing && !small_start ? Range::mixing : Range::checked;
 }
 
 }  // namespace drhmm
