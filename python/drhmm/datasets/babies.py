@@ -55,7 +55,7 @@ class Baby:
     labels : tuple of str
         Names of the channels; not every baby has all of them.
     intervals : mapping of str to ndarray of shape (n, 2)
-        For each of `CONDITIONS`, the half-open intervals [begin, end) of samples in which it holds, possibly none.
+        For each of ``CONDITIONS``, the half-open intervals [begin, end) of samples in which it holds, possibly none.
     forename, sex : str
         A made-up name, and "M" or "F".
     dayoflife, gestation : int

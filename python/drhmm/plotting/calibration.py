@@ -55,7 +55,7 @@ def calibration_error(y: Any, probabilities: Any, *, n_bins: int = 10) -> float:
     Returns
     -------
     float
-        The mean over frames of |mean probability - share that came true| of the frame's bin.
+        The mean over frames of ``|mean probability - share that came true|`` of the frame's bin.
 
     Examples
     --------
