@@ -108,9 +108,7 @@ class Oracle:
     def smooth(self):
         with mpmath.workdps(DIGITS):
             backward = self.backward(0, self.n_frames - 1)
-            return [
-                [f * b for f, b in zip(*rows, strict=True)] for rows in zip(self.forward, backward, strict=True)
-            ]
+            return [[f * b for f, b in zip(*rows, strict=True)] for rows in zip(self.forward, backward, strict=True)]
 
     def fixed_lag(self, lag):
         with mpmath.workdps(DIGITS):
@@ -124,7 +122,9 @@ class Oracle:
         with mpmath.workdps(DIGITS):
             backward = self.backward(0, self.n_frames - 1)
             total = mpmath.fsum(self.forward[-1])
-            weighted = [[b * w for b, w in zip(*rows, strict=True)] for rows in zip(backward, self.weights, strict=True)]
+            weighted = [
+                [b * w for b, w in zip(*rows, strict=True)] for rows in zip(backward, self.weights, strict=True)
+            ]
             return [
                 [
                     self.transmat[i][j]

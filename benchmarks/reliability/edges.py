@@ -16,8 +16,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from exact import Oracle, largest_error, ratios_to_pivot
 from peers import installed, quiet, versions
+
+from exact import Oracle, largest_error, ratios_to_pivot
 
 LEFT_RIGHT = np.array([[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.0, 0.0, 1.0]])
 
