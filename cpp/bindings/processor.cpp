@@ -39,8 +39,8 @@ PyModuleDef_Slot slots[] = {
     {0, nullptr},
 };
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_processor", "What the processor can do.", 0,      functions, slots,
-                          nullptr,               nullptr,      nullptr};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_processor", "What the processor can do.", 0, functions, slots, nullptr, nullptr, nullptr};
 
 }  // namespace
 
