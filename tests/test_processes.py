@@ -1,4 +1,4 @@
-"""Forks after threads, pools of processes, sub-interpreters, and native exceptions: answers or errors, never an abort."""
+"""Forks after threads, pools of processes, sub-interpreters, native exceptions, full disks: never an abort."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ try:
 except ImportError as error:
     print("ImportError:", error)
 '''
-failure = interpreters.exec(identity, code) if hasattr(interpreters, "exec") else interpreters.run_string(identity, code)
+run = interpreters.exec if hasattr(interpreters, "exec") else interpreters.run_string
+failure = run(identity, code)
 if failure is not None:
     print(failure)
 interpreters.destroy(identity)
@@ -150,9 +151,9 @@ class TestNativeExceptions:
     def test_of_a_ratio_source_that_raises_in_a_stream(self):
         stream = live.model("classifier").stream()
         stream._evaluate = lambda frames: 1 / 0
+        stream.step([0.0, 0.0])  # no window yet
         with pytest.raises(ZeroDivisionError):
-            for x in live.samples(0, 5):
-                stream.step(x)
+            stream.step([0.0, 0.0])
 
     def test_in_many_threads_at_once(self):
         """Every call has failures of its own."""

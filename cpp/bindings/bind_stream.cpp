@@ -65,16 +65,17 @@ class LiveStreams {
     return std::make_unique<LiveStreams>(Streams(std::move(framing), a, pi, n_known, lag), std::move(ratio));
   }
 
-  std::vector<Index> add(Index n) {
+  Steps add(Index n) {
     const Exclusive guard(busy_);
     check_size(n, "n");
     const Index before = streams_.n_rows();
-    std::vector<Index> added;
-    added.reserve(static_cast<std::size_t>(n));
+    Steps added(n);
+    std::int64_t* const rows = added.mutable_data();
+    Index n_added = 0;
     try {
-      for (Index k = 0; k < n; ++k) added.push_back(streams_.add());
+      for (; n_added < n; ++n_added) rows[n_added] = streams_.add();
     } catch (...) {  // out of memory: rows that nobody knows of must not stay
-      for (const Index row : added) streams_.retire(row);
+      for (Index k = 0; k < n_added; ++k) streams_.retire(rows[k]);
       streams_.forget_rows_from(before);
       throw;
     }

@@ -14,10 +14,10 @@ namespace drhmm::bindings {
 inline void run_signal_handlers() {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kInterval(100);
-  static thread_local Clock::time_point last = Clock::now();
-  const Clock::time_point now = Clock::now();
-  if (now - last < kInterval) return;
-  last = now;
+  static DRHMM_THREAD_LOCAL Clock::rep last = 0;
+  const Clock::duration now = Clock::now().time_since_epoch();
+  if (now - Clock::duration(last) < kInterval) return;
+  last = now.count();
   const pybind11::gil_scoped_acquire acquire;
   if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
 }

@@ -334,7 +334,7 @@ class StreamBatch(_Live):
 
     def add(self, n: int = 1) -> Rows:
         """Begin n sequences and return their rows: those that were retired first, then new ones at the end."""
-        return np.array(self._live.add(check_integer(n, "n", low=1, high=MOST_ROWS)), dtype=np.int64)
+        return self._live.add(check_integer(n, "n", low=1, high=MOST_ROWS))
 
     def reset(self, rows: Any) -> None:
         """Forget every frame of some rows: their next frame starts a new sequence."""

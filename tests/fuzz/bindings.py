@@ -50,7 +50,7 @@ def changed(random, value):
     if isinstance(value, float):
         return NUMBERS[random.integers(len(NUMBERS))]
     if isinstance(value, list):
-        wrong = [[], [0], [-1, 4], [2**62, 2**62, 2**62], [2**64], [1.5], "text", None, [True], value[:-1], value + [1]]
+        wrong = [[], [0], [-1, 4], [2**62, 2**62, 2**62], [2**64], [1.5], "text", None, [True], value[:-1], [*value, 1]]
         return wrong[random.integers(len(wrong))]
     return ("text", 1, 1.5, np.zeros(3))[random.integers(4)]
 

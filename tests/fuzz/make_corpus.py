@@ -1,4 +1,4 @@
-"""Writes the inputs that fuzzing starts from: two models, a snapshot and lines; what fuzzing found stays beside them."""
+"""Writes the inputs that fuzzing starts from: two models, a snapshot and lines."""
 
 from __future__ import annotations
 

@@ -4,6 +4,14 @@
 #include <atomic>
 #include <exception>
 
+// Thread-local data of a library that is loaded late gets its memory when a thread first touches it, and where there is
+// none glibc aborts. In this model it is there as soon as the thread is.
+#if defined(__linux__) && defined(__GNUC__)
+#define DRHMM_THREAD_LOCAL thread_local __attribute__((tls_model("initial-exec")))
+#else
+#define DRHMM_THREAD_LOCAL thread_local
+#endif
+
 namespace drhmm {
 
 // The work of a thread is no longer wanted, as another one failed; never leaves parallel_for.
@@ -12,9 +20,9 @@ struct Stopped : std::exception {
 };
 
 // What the caller of a thread's work wants to be asked; throws to stop it. Nothing by default.
-inline thread_local void (*interruption_hook)() = nullptr;
+inline DRHMM_THREAD_LOCAL void (*interruption_hook)() = nullptr;
 // Raised when other threads of the same work have failed.
-inline thread_local const std::atomic<bool>* stop_flag = nullptr;
+inline DRHMM_THREAD_LOCAL const std::atomic<bool>* stop_flag = nullptr;
 
 // Sets the hook of this thread for as long as it lives.
 class InterruptionScope {
