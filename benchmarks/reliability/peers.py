@@ -56,7 +56,7 @@ def of_pomegranate(log_likelihoods, transmat, startprob):
     states = [Normal([0.0], [1.0], covariance_type="diag") for _ in range(n_states)]
     model = DenseHMM(states, edges=transmat, starts=startprob, ends=np.ones(n_states))
     emissions = torch.tensor(log_likelihoods)[None]
-    log_posteriors = model.forward_backward(emissions=emissions)[2][0]
+    log_posteriors = model.forward_backward(emissions=emissions)[1][0]
     return torch.exp(log_posteriors).numpy()
 
 
