@@ -46,9 +46,9 @@ def small_model() -> drhmm.Model:
 
 
 def fitting():
-    """Cross-validation on several threads; the estimator stays unfitted, and can be fitted afterwards."""
+    """Cross-validation; the estimator stays unfitted, and can be fitted afterwards."""
     X, y = data(3000)
-    estimator = DensityRatioHMM(n_basis=600, evidence_scale=1.0, random_state=0, n_threads=4)
+    estimator = DensityRatioHMM(n_basis=600, evidence_scale=1.0, random_state=0, n_threads=1)
 
     def work():
         estimator.__dict__.pop("model_", None)
@@ -64,7 +64,7 @@ def predicting():
     model, (X, _) = small_model(), data(300_000)
     few = model.predict_proba(X[:100])
     return (
-        lambda: model.predict_proba(X, n_threads=4),
+        lambda: model.predict_proba(X, n_threads=1),
         lambda: np.testing.assert_array_equal(model.predict_proba(X[:100]), few),
         60e6,
     )
@@ -88,7 +88,7 @@ def batch_step():
     """No row goes on when there is no memory for the answers: afterwards the frames that were taken say so."""
     model = small_model()
     n = 40_000
-    state = {"batch": model.stream_batch(n, lag=2, n_threads=4), "frames": 0}
+    state = {"batch": model.stream_batch(n, lag=2, n_threads=1), "frames": 0}
     X = np.random.default_rng(0).normal(size=(n, 2))
     fresh = model.stream_batch(1, lag=2)
     expected = [fresh.step(X[:1])[0] for _ in range(200)]

@@ -529,3 +529,14 @@ def test_a_hundred_kills_while_saving_leave_a_whole_file_and_nothing_else(tmp_pa
     arguments = [str(tmp_path / "model.drhmm"), str(tmp_path / "folder"), "100"]
     result = subprocess.run([*command, *arguments], capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (0, "100 kills\n"), result.stderr
+
+
+def test_a_model_unpickled_from_buffers_that_begin_anywhere():
+    """As Dask sends it: the arrays are views of one message."""
+    model = live.model("plain")
+    buffers = []
+    content = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
+    moved = [memoryview(bytes(1) + bytes(buffer.raw()))[1:] for buffer in buffers]
+    X = live.samples(0, 50)
+    assert buffers
+    np.testing.assert_array_equal(pickle.loads(content, buffers=moved).predict_proba(X), model.predict_proba(X))

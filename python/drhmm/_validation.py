@@ -81,8 +81,9 @@ def as_matrix(values: Any, name: str) -> Array:
 
 
 def read_only(array: Array) -> Array:
-    """Contiguous float64 array that cannot be written to; a copy, unless it is one already."""
-    if array.dtype == np.float64 and array.flags.c_contiguous and not array.flags.writeable:
+    """Contiguous, aligned float64 array that cannot be written to; a copy, unless it is one already."""
+    flags = array.flags
+    if array.dtype == np.float64 and flags.c_contiguous and flags.aligned and not flags.writeable:
         return array
     copy = np.array(array, dtype=np.float64, order="C")
     copy.setflags(write=False)

@@ -59,6 +59,9 @@ void parallel_for(Index n, int n_threads, const Task& task) {
   try {
     for (Index k = 1; k < n_workers; ++k) {
       threads.emplace_back([&] {
+        // The data that exceptions need in a thread, while there is memory: glibc aborts where it cannot make them
+        // later.
+        (void)std::uncaught_exceptions();
         work();
         const std::lock_guard<std::mutex> lock(mutex);
         --n_running;

@@ -13,6 +13,7 @@
 
 #include "drhmm/exponential.hpp"
 #include "drhmm/lanes.hpp"
+#include "drhmm/recursion/kept_memory.hpp"
 #include "drhmm/recursion/level.hpp"
 #include "drhmm/recursion/stretch.hpp"
 #include "drhmm/types.hpp"
@@ -121,9 +122,7 @@ class LaneRecursion {
   bool smooth(Index warm_up) {
     constexpr Index kChunk = 4096 / S / kBlock * kBlock;
     warm_up = (warm_up + kBlock - 1) / kBlock * kBlock;
-    // Kept from call to call, at most 2 MB: fresh memory costs more than what is done with it.
-    thread_local std::vector<Message> memory;
-    memory.resize(std::max(memory.size(), static_cast<std::size_t>(2 * (kChunk + warm_up))));
+    KeptMemory<Message> memory(static_cast<std::size_t>(2 * (kChunk + warm_up)));  // at most 2 MB
     Message *const weights = memory.data(), *const messages = weights + kChunk + warm_up;
     Message last = Message::ones(), assumed = Message::ones();
     Index filled = 0;

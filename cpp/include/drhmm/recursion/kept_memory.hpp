@@ -1,0 +1,52 @@
+// Memory that is kept from call to call: fresh pages cost more than what is done with them here.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace drhmm {
+
+// At least `size` objects for as long as it lives. What is given back is handed to the next who asks, in any thread; a
+// few blocks are kept. Not thread-local: where memory for thread-local data of a library is missing, glibc aborts.
+template <class Object>
+class KeptMemory {
+ public:
+  explicit KeptMemory(std::size_t size) {
+    // Who finds the list in use, or forked while it was, takes fresh memory and does not wait.
+    if (const std::unique_lock<std::mutex> lock(mutex(), std::try_to_lock); lock.owns_lock() && !kept().empty()) {
+      memory_ = std::move(kept().back());
+      kept().pop_back();
+    }
+    if (memory_.size() < size) memory_.resize(size);
+  }
+  ~KeptMemory() {
+    const std::unique_lock<std::mutex> lock(mutex(), std::try_to_lock);
+    if (lock.owns_lock() && kept().size() < kMost) kept().push_back(std::move(memory_));
+  }
+  KeptMemory(const KeptMemory&) = delete;
+  KeptMemory& operator=(const KeptMemory&) = delete;
+
+  Object* data() { return memory_.data(); }
+
+ private:
+  static constexpr std::size_t kMost = 4;
+
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static std::vector<std::vector<Object>>& kept() {
+    static std::vector<std::vector<Object>> blocks = [] {
+      std::vector<std::vector<Object>> room;
+      room.reserve(kMost);  // giving back never needs memory
+      return room;
+    }();
+    return blocks;
+  }
+
+  std::vector<Object> memory_;
+};
+
+}  // namespace drhmm
