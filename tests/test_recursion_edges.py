@@ -247,3 +247,20 @@ class TestBadInput:
         monkeypatch.setenv("DRHMM_NUM_THREADS", "many")
         with pytest.raises(ValueError, match="DRHMM_NUM_THREADS must be a positive integer up to 4096, got 'many'"):
             recursion.smooth(*problem)
+
+
+class TestPathsPastUnreachableStates:
+    """Evidence for a state that cannot be reached is of no account, however loud it is."""
+
+    @pytest.mark.parametrize("loud", [1e6, 6e10, 1e17, 1e308])
+    def test_few_states(self, loud):
+        log_ratios = np.array([[loud, 0, 0]] + [[loud, 0, 1e-6]] * 20)
+        chain = [[1, 0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]], [0, 0.5, 0.5]
+        assert recursion.viterbi(log_ratios, *chain)[1:].tolist() == [2] * 20
+
+    def test_many_states(self):
+        log_ratios = np.zeros((40, 6))
+        log_ratios[:, 0], log_ratios[1:, 2] = 1e15, 1e-3
+        transmat = np.full((6, 6), 0.2)
+        transmat[:, 0], transmat[0] = 0, [1, 0, 0, 0, 0, 0]
+        assert recursion.viterbi(log_ratios, transmat, [0, 0.2, 0.2, 0.2, 0.2, 0.2])[1:].tolist() == [2] * 39

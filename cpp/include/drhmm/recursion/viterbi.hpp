@@ -37,6 +37,9 @@ struct LogChain {
 namespace detail {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
+// Evidence of a row further apart than this goes the careful way, relative to the states that can be reached: the
+// others must not push scores to where digits are lost.
+constexpr double kOrdinarySpread = 1e4;
 constexpr Index kRescale = 16;  // frames after which scores are taken from the best of them again
 
 // scores <- scores + log w(y_t), where row holds log w(y_t), for any row that there may be.
@@ -64,16 +67,17 @@ Outcome add_evidence(const double* row, Scores& scores, Index& column) {
   return Outcome::ok;
 }
 
-// The same for a row without NaN whose largest entry is finite; false, and nothing done, for any other.
+// The same for a row without NaN whose entries are close together; false, and nothing done, for any other.
 template <class Scores>
 bool add_ordinary_evidence(const double* row, Scores& scores) {
   const Index n = scores.size();
-  double pivot = row[0], sum = row[0];
+  double pivot = row[0], least = row[0], sum = row[0];
   for (Index i = 1; i < n; ++i) {
     pivot = row[i] > pivot ? row[i] : pivot;
+    least = row[i] < least ? row[i] : least;
     sum += row[i];
   }
-  if (!(pivot - pivot == 0) || sum != sum) return false;
+  if (!(pivot - least <= kOrdinarySpread) || sum != sum) return false;
   for (Index i = 0; i < n; ++i) scores[i] += row[i] - pivot;
   return true;
 }
@@ -141,12 +145,13 @@ Index advance_ordinary(const EvidenceRows& evidence, const double* transitions, 
   std::copy(transitions, transitions + N * N, a);
   for (; t < evidence.n_frames() && evidence.steps(t) == 1; ++t) {
     const double* const row = evidence.row(t);
-    double pivot = row[0], sum = row[0];
+    double pivot = row[0], least = row[0], sum = row[0];
     for (int i = 1; i < N; ++i) {
       pivot = row[i] > pivot ? row[i] : pivot;
+      least = row[i] < least ? row[i] : least;
       sum += row[i];
     }
-    if (!(pivot - pivot == 0) || sum != sum) break;
+    if (!(pivot - least <= kOrdinarySpread) || sum != sum) break;
     double next[N];
     double most = kNever;
     unsigned code = 0;
