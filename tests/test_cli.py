@@ -416,7 +416,7 @@ class TestStream:
                 [*DRHMM, "stream", folder / "model.drhmm", "--snapshot", tmp_path / "state.json"],
                 stdin=file,
                 stdout=subprocess.PIPE,
-                text=True,
+                bufsize=0,  # communicate does not know what readline has put aside
             )
             process.stdout.readline()
             process.send_signal(signal.SIGTERM)
