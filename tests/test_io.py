@@ -540,3 +540,13 @@ def test_a_model_unpickled_from_buffers_that_begin_anywhere():
     X = live.samples(0, 50)
     assert buffers
     np.testing.assert_array_equal(pickle.loads(content, buffers=moved).predict_proba(X), model.predict_proba(X))
+
+
+def test_statistics_unpickled_from_buffers_that_begin_anywhere():
+    statistics = drhmm._core.GramStatistics(3, 2)
+    statistics.add(np.ones((4, 1)), np.ones((4, 2)), np.ones(4), np.zeros((3, 1)), 1.0)
+    buffers = []
+    content = pickle.dumps(statistics, protocol=5, buffer_callback=buffers.append)
+    moved = [memoryview(bytes(1) + bytes(buffer.raw()))[1:] for buffer in buffers]
+    assert buffers
+    assert_array_equal(pickle.loads(content, buffers=moved).gram, statistics.gram)

@@ -117,7 +117,9 @@ Array log_ratios(const LeastSquaresRatio& self, const Array& samples, const Leng
 
 GramStatistics restore(const py::tuple& state) {
   require(state.size() == 3, "a pickled GramStatistics has three arrays");
-  const auto gram = state[0].cast<Array>(), moment = state[1].cast<Array>(), mass = state[2].cast<Array>();
+  // Arrays may have come as views of one message: then they begin anywhere, and are copied.
+  using Aligned = py::array_t<double, py::array::c_style | py::detail::npy_api::NPY_ARRAY_ALIGNED_>;
+  const Array gram(state[0].cast<Aligned>()), moment(state[1].cast<Aligned>()), mass(state[2].cast<Aligned>());
   const ConstRows gram_rows = rows(gram, "gram"), moment_rows = rows(moment, "moment");
   require(gram_rows.rows() == gram_rows.cols() && moment_rows.rows() == gram_rows.rows() && mass.ndim() == 1 &&
               mass.shape(0) == moment_rows.cols(),
