@@ -1,6 +1,6 @@
 """Random inputs into every public function, every binding, model files, snapshots and `drhmm stream`.
 
-    python tests/fuzz/fuzz.py --seconds 60          the short run of CI
+    python tests/fuzz/fuzz.py --seconds 60          the short run
     python tests/fuzz/fuzz.py --inputs 1000000      a long one
     python tests/fuzz/fuzz.py --target arrays --seed 0 --first 4711 --inputs 1      one input again
 
