@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "answer_memory.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm::bindings {
@@ -70,7 +71,28 @@ inline void check_size(Index size, const char* name, Index lowest = 0) {
   }
 }
 
-inline Array new_rows(Index n, Index d) { return Array({n, d}); }
+// An array of that shape, its numbers not set.
+template <class Value>
+py::array_t<Value, py::array::c_style> new_array(const std::vector<Index>& shape) {
+  double size = sizeof(Value);  // in bytes; what no integer could count, numpy refuses
+  for (const Index n : shape) size *= static_cast<double>(n);
+  if (size < static_cast<double>(AnswerMemory::kSmallest) || size > 0x1p60) {
+    return py::array_t<Value, py::array::c_style>(shape);
+  }
+  std::size_t bytes = sizeof(Value);
+  for (const Index n : shape) bytes *= static_cast<std::size_t>(n);
+  void* const memory = AnswerMemory::take(bytes);
+  py::capsule owner;
+  try {
+    owner = py::capsule(memory, [](void* answer) { AnswerMemory::give_back(answer); });
+  } catch (...) {
+    AnswerMemory::give_back(memory);
+    throw;
+  }
+  return py::array_t<Value, py::array::c_style>(shape, static_cast<Value*>(memory), owner);
+}
+
+inline Array new_rows(Index n, Index d) { return new_array<double>({n, d}); }
 
 // An array of n doubles, without the lists of sizes and strides that py::array makes for any shape.
 inline py::object new_vector(Index n) {

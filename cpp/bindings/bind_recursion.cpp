@@ -114,11 +114,10 @@ std::tuple<Report, Array, Array> bind_expectation(const Array& evidence, const A
   return {status, std::move(gamma), to_numpy(total)};
 }
 
-std::pair<Report, py::array_t<std::int64_t>> bind_viterbi(const Array& evidence, const Array& transmat,
-                                                          const Array& startprob, const Lengths& lengths, int n_threads,
-                                                          const std::optional<Steps>& dt) {
+std::pair<Report, Steps> bind_viterbi(const Array& evidence, const Array& transmat, const Array& startprob,
+                                      const Lengths& lengths, int n_threads, const std::optional<Steps>& dt) {
   const Problem problem(evidence, transmat, startprob, lengths, dt);
-  py::array_t<std::int64_t> output(problem.log_ratios.rows());
+  Steps output = new_array<std::int64_t>({problem.log_ratios.rows()});
   std::int64_t* const path = output.mutable_data();
   require(problem.startprob.size() <= 65536, "there may be at most 65536 states");
   SequenceStatus status;

@@ -86,6 +86,15 @@ inline Lanes<Real> all(Real value) {
   return Lanes<Real>{} + value;
 }
 
+// Says that memory will be read, or written, soon. Any address will do.
+#if defined(__GNUC__)
+DRHMM_INLINE void prefetch_read(const double* place) { __builtin_prefetch(place, 0); }
+DRHMM_INLINE void prefetch_write(const double* place) { __builtin_prefetch(place, 1); }
+#else
+inline void prefetch_read(const double*) {}
+inline void prefetch_write(const double*) {}
+#endif
+
 // One of several numbers.
 inline double lane_of(const Lanes<double>& value, Index lane) {
   double number;

@@ -112,7 +112,7 @@ class LaneRecursion {
       if (!weigh(first, count, weights)) return false;
       last = forward(first, count, last, weights, messages);
       for (Index k = 0; k < count; ++k) messages[k] = messages[k].normalized();
-      write(first, count, messages);
+      write<1>(first, count, messages);
     }
     return true;
   }
@@ -120,9 +120,10 @@ class LaneRecursion {
   // The way back begins before the way forward is over: chunk by chunk, each with a warm-up of its own, so that what is
   // remembered stays in the cache. What a chunk assumed is compared with what the next one finds.
   bool smooth(Index warm_up) {
-    constexpr Index kChunk = 4096 / S / kBlock * kBlock;
+    // With many states the cache would hold hardly more than the warm-up of a chunk: chunks are long then.
+    constexpr Index kChunk = S <= 8 ? 4096 / S / kBlock * kBlock : 4096;
     warm_up = (warm_up + kBlock - 1) / kBlock * kBlock;
-    KeptMemory<Message> memory(static_cast<std::size_t>(2 * (kChunk + warm_up)));  // at most 2 MB
+    KeptMemory<Message> memory(static_cast<std::size_t>(2 * (kChunk + warm_up)));  // 2 MB, or 9 MB for 16 states
     Message *const weights = memory.data(), *const messages = weights + kChunk + warm_up;
     Message last = Message::ones(), assumed = Message::ones();
     Index filled = 0;
@@ -166,18 +167,36 @@ class LaneRecursion {
   bool weigh(Index first, Index count, Message* weights) const {
     read(first, count, weights);
     Value trouble{};  // 0, or NaN in the lanes that hold a row out of the ordinary
-    for (Index k = 0; k < count; ++k) trouble += center(weights[k]);
-    for (Index lane = 0; lane < kWidth; ++lane) {
-      if (std::isnan(lane_of(trouble, lane)) && !mend(first, count, lane, weights)) return false;
-    }
     for (Index k = 0; k < count; ++k) {
-      for (int i = 0; i < S; ++i) weights[k].value[i] = exponential<kWeightShift>(weights[k].value[i]);
+      Message row = weights[k];
+      trouble += center(row);
+      weights[k] = weighed(row);
+    }
+    for (Index lane = 0; lane < kWidth; ++lane) {
+      if (std::isnan(lane_of(trouble, lane))) return weigh_missing(first, count, weights);
     }
     return true;
   }
 
+  // The same where frames are missing; false if there is anything else out of the ordinary.
+  bool weigh_missing(Index first, Index count, Message* weights) const {
+    read(first, count, weights);
+    for (Index k = 0; k < count; ++k) center(weights[k]);
+    for (Index lane = 0; lane < kWidth; ++lane) {
+      if (!mend(first, count, lane, weights)) return false;
+    }
+    for (Index k = 0; k < count; ++k) weights[k] = weighed(weights[k]);
+    return true;
+  }
+
+  static DRHMM_INLINE Message weighed(const Message& centered) {
+    Message result;
+    for (int i = 0; i < S; ++i) result.value[i] = exponential<kWeightShift>(centered.value[i]);
+    return result;
+  }
+
   // row <- row - max; returns 0 where the largest entry is finite and none is NaN (-inf excludes a state), else NaN.
-  static Value center(Message& row) {
+  static DRHMM_INLINE Value center(Message& row) {
     Value most = row.value[0];
     for (int i = 1; i < S; ++i) most = row.value[i] > most ? row.value[i] : most;
     const Value zero{}, sum = row.sum();
@@ -209,7 +228,10 @@ class LaneRecursion {
     }
     if (whole) {
       for (Index place = 0; place < kBlock * S; place += kWidth) {
-        for (Index lane = 0; lane < kWidth; ++lane) values[place + lane] = load(rows[lane] + place);
+        for (Index lane = 0; lane < kWidth; ++lane) {
+          prefetch_read(rows[lane] + place + kBlock * S);
+          values[place + lane] = load(rows[lane] + place);
+        }
         transpose(values + place);
       }
       return;
@@ -222,6 +244,8 @@ class LaneRecursion {
   }
 
   // Rows of the posteriors from messages (count), for the frames that belong to the stretches; uses the messages up.
+  // The block that is written next lies in that direction.
+  template <int kDirection>
   void write(Index first, Index count, Message* messages) {
     Value* const values = messages->value;
     double* rows[kWidth];
@@ -234,7 +258,10 @@ class LaneRecursion {
     if (whole) {
       for (Index place = 0; place < kBlock * S; place += kWidth) {
         transpose(values + place);
-        for (Index lane = 0; lane < kWidth; ++lane) store<double>(values[place + lane], rows[lane] + place);
+        for (Index lane = 0; lane < kWidth; ++lane) {
+          prefetch_write(rows[lane] + place + kDirection * kBlock * S);
+          store<double>(values[place + lane], rows[lane] + place);
+        }
       }
       return;
     }
@@ -278,7 +305,7 @@ class LaneRecursion {
       }
       if (group_.cut(first + k) != 0) show(first + k, back, &Edges::back_to_begin, &Edges::back_to_end);
     }
-    if constexpr (is_written) write(first, count, posteriors);
+    if constexpr (is_written) write<-1>(first, count, posteriors);
     return back;
   }
 

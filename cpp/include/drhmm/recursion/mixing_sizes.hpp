@@ -48,7 +48,7 @@ class MixingSize : public MixingSizes {
 
  private:
   // Few states: one lane per stretch. Many: rows of states.
-  static constexpr bool kFew = exact && P <= 8;
+  static constexpr bool kFew = exact && P <= 16;
   using InStretches = std::conditional_t<kFew, LaneRecursion<P>, RowRecursion<P, exact>>;
 
   InStretches stretches(const double* log_ratios, const StretchGroup& group, Edges* edges, double* posteriors) const {

@@ -37,7 +37,8 @@ class RowRecursion {
  private:
   static constexpr Index kBlock = P >= 64 ? 4 : 8;  // frames that are weighed at a time
   static constexpr Index kRegisters = P / kLanes<double>;
-  static constexpr int kLevel = 64;  // predicted messages, before they are weighted
+  static constexpr Index kLineOfCache = 8;  // numbers
+  static constexpr int kLevel = 64;         // predicted messages, before they are weighted
 
   struct Messages {
     alignas(64) double value[kWidth][P];
@@ -49,12 +50,17 @@ class RowRecursion {
   };
 
   // weights <- those of the frames at steps first..first+kBlock-1; equal where a stretch is over, 0 where rows are
-  // padded.
+  // padded. The way back is told to the processor, which sees by itself only what is read upwards.
+  template <bool is_on_the_way_back>
   bool weigh(Index first, Weights& weights) const {
     for (Index lane = 0; lane < kWidth; ++lane) {
       const Stretch& own = group_[lane];
       const Index count = std::clamp<Index>(own.n_steps() - first, 0, kBlock);
       double* const target = weights.value[lane][0];
+      if constexpr (is_on_the_way_back) {
+        const double* const next = log_ratios_ + (own.from + first - kBlock) * n_states();
+        for (Index place = 0; place < kBlock * n_states(); place += kLineOfCache) prefetch_read(next + place);
+      }
       if (!rows_.weigh(log_ratios_ + (own.from + first) * n_states(), count, target)) return false;
       for (Index k = 0; k < kBlock; ++k) {
         if (k >= count) std::fill(target + k * P, target + k * P + n_states(), std::ldexp(1.0, kWeightShift));
@@ -110,7 +116,7 @@ class RowRecursion {
     Weights weights;
     last.fill(1.0);
     for (Index step = 0; step < group_.n_steps(); ++step) {
-      if (step % kBlock == 0 && !weigh(step, weights)) return false;
+      if (step % kBlock == 0 && !weigh<false>(step, weights)) return false;
       if (group_.cut(step) != 0) show(step, last, &Edges::before_begin, &Edges::before_end);
       multiply(last, chain_.forward, next);
       for (Index lane = 0; lane < kWidth; ++lane) {
@@ -141,12 +147,17 @@ class RowRecursion {
     back.fill(1.0);
     const Index n_steps = group_.n_steps();
     for (Index step = n_steps - 1; step >= 0; --step) {
-      if ((step == n_steps - 1 || step % kBlock == kBlock - 1) && !weigh(step / kBlock * kBlock, weights)) return false;
+      if ((step == n_steps - 1 || step % kBlock == kBlock - 1) && !weigh<true>(step / kBlock * kBlock, weights))
+        return false;
       for (Index lane = 0; lane < kWidth; ++lane) {
         const double* const own = back.value[lane];
         const Index t = group_[lane].from + step;
         if (belongs(t, lane)) {
-          std::copy_n(posteriors_ + t * n_states(), n_states(), posterior);
+          double* const row = posteriors_ + t * n_states();
+          for (Index place = 0; place < n_states(); place += kLineOfCache) {
+            prefetch_write(row - 2 * n_states() + place);
+          }
+          std::copy_n(row, n_states(), posterior);
           multiply(posterior, own, 1.0, posterior);
           write(posterior, 1 / sum(posterior), t);
         }
