@@ -6,7 +6,7 @@ import math
 import numbers
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ Lengths = list[int]
 Steps = npt.NDArray[np.int64]
 
 ROW_SUM_TOLERANCE = 1e-8
+
+EPSILON = float(np.finfo(np.float64).eps)
 
 #: Numbers above this are refused where they would overflow when squared or summed.
 LARGEST = 1e100
@@ -49,8 +51,18 @@ def refuse_masked(values: Any, name: str) -> None:
         raise ValueError(f"{name} is a masked array with masked values; fill them with NaN to mark missing frames")
 
 
+def _is_plain(values: Any) -> bool:
+    """Whether it is an array just as the native core takes it: most are, and looking no further saves time."""
+    if type(values) is not np.ndarray or values.dtype != np.float64:
+        return False
+    flags = values.flags
+    return bool(flags.c_contiguous and flags.aligned and values.dtype.isnative)
+
+
 def as_matrix(values: Any, name: str) -> Array:
     """Two-dimensional, C-contiguous, aligned float64; NaN and infinities are left to the caller."""
+    if _is_plain(values) and values.ndim == 2:
+        return values  # type: ignore[no-any-return]
     refuse_masked(values, name)
     if hasattr(values, "toarray"):
         raise TypeError(f"{name} is sparse, and sparse data are not supported; use {name}.toarray()")
@@ -188,18 +200,30 @@ def as_weights(values: Any, sequences: Any) -> Array:
 
 def _as_probabilities(values: Array, name: str) -> Array:
     """Rows of non-negative numbers that sum to one, divided by their sum to the last digit."""
+    sums = np.add.reduce(values, axis=-1, keepdims=True)
+    furthest = np.maximum.reduce(np.abs(sums - 1), axis=None)
+    # Written so that NaN is refused.
+    if not (furthest <= ROW_SUM_TOLERANCE and np.minimum.reduce(values, axis=None) >= 0):
+        _refuse_probabilities(values, name)
+    # What is normalised already stays as it is to the last digit.
+    rounding = 4 * EPSILON * values.shape[-1]
+    if furthest <= rounding:
+        return values.copy()
+    normalized: Array = np.where(np.abs(sums - 1) <= rounding, values, values / sums)
+    return normalized
+
+
+def _refuse_probabilities(values: Array, name: str) -> NoReturn:
+    """The ValueError that names the first number, or the first sum, that is wrong."""
     for row, probabilities in enumerate(np.atleast_2d(values)):
         place = f" of row {row}" if values.ndim == 2 else ""
         for column, value in enumerate(probabilities):
             if not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} has {value} at column {column}{place}: probabilities are 0 or more")
-        if abs(probabilities.sum() - 1) > ROW_SUM_TOLERANCE:
-            raise ValueError(f"{name}: the sum{place} is {probabilities.sum():.10g}, not 1")
-    sums = values.sum(axis=-1, keepdims=True)
-    # What is normalised already stays as it is to the last digit.
-    rounding = 4 * np.finfo(np.float64).eps * values.shape[-1]
-    normalized: Array = np.where(np.abs(sums - 1) <= rounding, values, values / sums)
-    return normalized
+        total = np.add.reduce(probabilities)
+        if not abs(total - 1) <= ROW_SUM_TOLERANCE:
+            raise ValueError(f"{name}: the sum{place} is {total:.10g}, not 1")
+    raise ValueError(f"{name}: a row does not sum to 1 within {ROW_SUM_TOLERANCE:g}")
 
 
 def as_transmat(values: Any, n_states: int, name: str = "transmat") -> Array:
@@ -212,7 +236,7 @@ def as_transmat(values: Any, n_states: int, name: str = "transmat") -> Array:
 
 def as_startprob(values: Any, n_states: int, name: str = "startprob") -> Array:
     """(S,) that sums to one."""
-    startprob = as_floats(values, name)
+    startprob = values if _is_plain(values) else as_floats(values, name)
     if startprob.shape != (n_states,):
         raise ValueError(f"{name} must have shape {(n_states,)}, got {startprob.shape}")
     return _as_probabilities(np.ascontiguousarray(startprob), name)
