@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 import live
-from drhmm import DensityRatioHMM, ImpossibleDataError, recursion
+from drhmm import DensityRatioHMM, ImpossibleDataError, recursion, snapshots
 from drhmm.ratios import FromClassifier, FromDensities, LeastSquares, TwoClass
 from drhmm.reference import recursion as reference
 from problems import blobs, evidence_problem
@@ -130,3 +130,14 @@ def test_a_line_that_never_ends_is_refused(tmp_path):
     )
     assert done.returncode == 2
     assert done.stderr == b"drhmm stream: <stdin> has a line of more than 16777216 bytes\n"
+
+
+def test_a_stream_that_counts_no_further_can_still_be_resumed():
+    model = live.model("plain")
+    stream = model.stream()
+    stream.step([0.0, 0.0])
+    lag, state = snapshots.unpack("stream", model, stream.snapshot())
+    state[1][0] = 2**62  # the most frames that a snapshot may have
+    forged = model.resume(snapshots.pack("stream", model, lag, state))
+    forged.step([0.0, 0.0])
+    assert model.resume(forged.snapshot()).snapshot() == forged.snapshot()
