@@ -93,7 +93,7 @@ def batch_step(n_threads):
     state = {"batch": model.stream_batch(n, lag=2, n_threads=n_threads), "frames": 0}
     X = np.random.default_rng(0).normal(size=(n, 2))
     fresh = model.stream_batch(1, lag=2)
-    expected = [fresh.step(X[:1])[0] for _ in range(200)]
+    expected = [fresh.step(X[:1])[0] for _ in range(10 * STEPS)]
 
     def work():
         answers = state["batch"].step(X)
