@@ -1,4 +1,4 @@
-"""Runs out of memory at every place it can, in a process of its own: run as a script with the name of the work.
+"""Runs out of memory at every place it can, in a process of its own: python tests/exhaustion.py work threads [steps].
 
 The limit on the address space is lowered step by step until the work fails, and each time the work either gives the
 answer it gives without a limit or raises MemoryError. Prints how often it did which.
@@ -45,10 +45,10 @@ def small_model() -> drhmm.Model:
     return DensityRatioHMM(n_basis=30, sigma=1.0, rho=0.01, evidence_scale=1.0, random_state=0).fit(X, y).model_
 
 
-def fitting():
+def fitting(n_threads):
     """Cross-validation; the estimator stays unfitted, and can be fitted afterwards."""
     X, y = data(3000)
-    estimator = DensityRatioHMM(n_basis=600, evidence_scale=1.0, random_state=0, n_threads=1)
+    estimator = DensityRatioHMM(n_basis=600, evidence_scale=1.0, random_state=0, n_threads=n_threads)
 
     def work():
         estimator.__dict__.pop("model_", None)
@@ -60,38 +60,40 @@ def fitting():
     return work, check, 400e6
 
 
-def predicting():
+def predicting(n_threads):
     model, (X, _) = small_model(), data(300_000)
     few = model.predict_proba(X[:100])
     return (
-        lambda: model.predict_proba(X, n_threads=1),
+        lambda: model.predict_proba(X, n_threads=n_threads),
         lambda: np.testing.assert_array_equal(model.predict_proba(X[:100]), few),
         60e6,
     )
 
 
-def path():
+def path(n_threads):
     transmat = np.full((20, 20), 0.05)
     evidence = np.random.default_rng(0).normal(size=(100_000, 20))
-    return lambda: recursion.viterbi(evidence, transmat, transmat[0], n_threads=2), lambda: None, 40e6
+    settings = {"lengths": [len(evidence) // 8] * 8, "n_threads": n_threads}
+    return lambda: recursion.viterbi(evidence, transmat, transmat[0], **settings), lambda: None, 40e6
 
 
-def wide_smoothing():
+def wide_smoothing(n_threads):
     """A left-right chain, whose messages need extended range and memory of their own."""
     transmat = np.triu(np.ones((10, 10)))
     transmat /= transmat.sum(axis=1, keepdims=True)
     evidence = 50 * np.random.default_rng(0).normal(size=(50_000, 10))
-    return lambda: recursion.smooth(evidence, transmat, np.eye(10)[0], n_threads=2), lambda: None, 40e6
+    settings = {"lengths": [len(evidence) // 8] * 8, "n_threads": n_threads}
+    return lambda: recursion.smooth(evidence, transmat, np.eye(10)[0], **settings), lambda: None, 40e6
 
 
-def batch_step():
+def batch_step(n_threads):
     """No row goes on when there is no memory for the answers: afterwards the frames that were taken say so."""
     model = small_model()
     n = 40_000
-    state = {"batch": model.stream_batch(n, lag=2, n_threads=1), "frames": 0}
+    state = {"batch": model.stream_batch(n, lag=2, n_threads=n_threads), "frames": 0}
     X = np.random.default_rng(0).normal(size=(n, 2))
     fresh = model.stream_batch(1, lag=2)
-    expected = [fresh.step(X[:1])[0] for _ in range(200)]
+    expected = [fresh.step(X[:1])[0] for _ in range(10 * STEPS)]
 
     def work():
         answers = state["batch"].step(X)
@@ -102,10 +104,10 @@ def batch_step():
     return work, lambda: np.testing.assert_array_equal(state["batch"].n_frames, state["frames"]), 30e6
 
 
-def adding_rows():
+def adding_rows(n_threads):
     """Rows are added all or not at all."""
     model = small_model()
-    batch = model.stream_batch(10)
+    batch = model.stream_batch(10, n_threads=n_threads)
 
     def work():
         batch.add(30_000)
@@ -128,13 +130,13 @@ WORKS = {
 }
 
 
-def main(name):
-    work, check, room = WORKS[name]()
+def main(name, n_threads, steps=STEPS):
+    work, check, room = WORKS[name](n_threads)
     expected = work()  # everything that is imported or set up once is there
     outcomes = {"right": 0, "MemoryError": 0}
-    for step in range(STEPS):
+    for step in range(steps):
         try:
-            answer = limited(int(room * step / STEPS), work)
+            answer = limited(int(room * step / steps), work)
         except MemoryError:
             outcomes["MemoryError"] += 1
             check()
@@ -146,4 +148,4 @@ def main(name):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *map(int, sys.argv[2:]))

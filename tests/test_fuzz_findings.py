@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 import live
-from drhmm import DensityRatioHMM, ImpossibleDataError, recursion
+from drhmm import DensityRatioHMM, ImpossibleDataError, recursion, snapshots
 from drhmm.ratios import FromClassifier, FromDensities, LeastSquares, TwoClass
 from drhmm.reference import recursion as reference
 from problems import blobs, evidence_problem
@@ -116,6 +116,20 @@ class TestSourcesRefuse:
             self.learned_from(source, frames=frames)
 
 
+@pytest.mark.parametrize("source", ["least squares", "two classes"])
+def test_a_state_that_weighs_next_to_nothing_is_refused(source):
+    X, y = blobs(0, n_frames=40, n_states=2)
+    with pytest.raises(ValueError, match=r"targets give state 1 a mass of .*e-322 of 40"):
+        SOURCES[source]().fit(X, np.column_stack([np.ones(40), np.where(y == 1, 5e-324, 0.0)]))
+
+
+@pytest.mark.parametrize("source", ["least squares", "two classes"])
+def test_kernels_that_are_too_narrow_for_their_centres_are_refused(source):
+    X, y = blobs(0, n_frames=40, n_states=2)
+    with pytest.raises(ValueError, match=r"sigma=1e-100 is too small for centres that are .*e\+60 from their mean"):
+        SOURCES[source]().set_params(sigma=1e-100, rho=0.01).fit(1e60 * X, np.eye(2)[y])
+
+
 def test_two_classes_have_no_ratio_where_a_frame_is_missing():
     X, y = blobs(0, n_frames=40, n_states=2)
     X[5, 0], learned = np.nan, SOURCES["two classes"]().fit(X, np.eye(2)[y])
@@ -130,3 +144,26 @@ def test_a_line_that_never_ends_is_refused(tmp_path):
     )
     assert done.returncode == 2
     assert done.stderr == b"drhmm stream: <stdin> has a line of more than 16777216 bytes\n"
+
+
+def test_a_stream_that_counts_no_further_can_still_be_resumed():
+    model = live.model("plain")
+    stream = model.stream()
+    stream.step([0.0, 0.0])
+    lag, state = snapshots.unpack("stream", model, stream.snapshot())
+    state[1][0] = 2**62  # the most frames that a snapshot may have
+    forged = model.resume(snapshots.pack("stream", model, lag, state))
+    forged.step([0.0, 0.0])
+    assert model.resume(forged.snapshot()).snapshot() == forged.snapshot()
+
+
+def test_an_error_in_a_line_is_one_line_whatever_the_names_in_it_are(tmp_path):
+    model = tmp_path / "model.drhmm"
+    live.model("plain").save(model)
+    done = subprocess.run(
+        [sys.executable, "-m", "drhmm", "stream", str(model), "--bad-lines=skip", "--columns=a,b"],
+        input=b'{"a\\u2028": 1, "b\\n\\u001b[31m": 2}\n',
+        capture_output=True,
+    )
+    assert len(done.stderr.decode().splitlines()) == 1
+    assert done.stderr.decode().strip().isprintable()

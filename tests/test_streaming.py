@@ -547,3 +547,23 @@ def test_estimator_makes_streams_of_its_model():
     assert isinstance(stream, Stream)
     assert stream.model is estimator.model_
     assert isinstance(estimator.model_.stream_batch(2), StreamBatch)
+
+
+def test_log_ratios_without_a_floor_differ_from_batch_by_the_rounding_of_their_sum_only():
+    """Kernels are added in another order; where their sum cancels to a fraction 1/k, rounding counts k times."""
+    X, y = blobs(3, n_frames=400, separation=2.0)
+    model = DensityRatioHMM(n_basis=30, floor=0.0, sigma=0.3, evidence_scale=1.0, random_state=0).fit(X, y).model_
+    evidence, samples = model.evidence, live.samples(5, 3000)
+    stream, streamed = model.stream(), []
+    for x in samples:
+        stream.step(x)
+        streamed.append(stream._live.state()[7][0, 0])
+    frames = (samples - evidence.framing.mean) / evidence.framing.scale
+    squares = ((frames[:, None] - evidence.centers) ** 2).sum(axis=2)
+    features = np.exp(-squares / (2 * evidence.sigma**2))
+    batch = evidence.log_ratios(samples, [len(samples)], 1)
+    there = np.isfinite(batch)
+    assert_array_equal(np.isfinite(streamed), there)
+    cancellation = (features @ np.abs(evidence.theta))[there] / np.abs(features @ evidence.theta)[there]
+    assert cancellation.max() > 1000
+    assert (np.abs(np.array(streamed)[there] - batch[there]) <= 32 * 2.0**-53 * (1 + cancellation)).all()

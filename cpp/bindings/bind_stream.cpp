@@ -256,7 +256,8 @@ class LiveStreams {
     Streams restored = streams_;
     std::int64_t longest_gap = 1;
     for (Index i = 0; i < n; ++i) {
-      require(n_frames.at(i) >= 0 && n_frames.at(i) <= kMostFrames && n_past.at(i) >= 0 && n_past.at(i) < window,
+      require(n_frames.at(i) >= 0 && n_frames.at(i) <= LiveSequence::kMostFrames && n_past.at(i) >= 0 &&
+                  n_past.at(i) < window,
               "a count is out of range");
       require(live.at(i) || n_frames.at(i) == 0, "a retired row has frames");
       restored.add();
@@ -295,7 +296,6 @@ class LiveStreams {
 
  private:
   static constexpr std::int64_t kLongestGap = std::int64_t{1} << 53;
-  static constexpr std::int64_t kMostFrames = std::int64_t{1} << 62;
 
   // NaN is a missing sample; an infinite one is a mistake.
   static void check_finite(const ConstRows& samples, const bool* active) {

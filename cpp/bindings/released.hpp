@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "drhmm/exception_memory.hpp"
 #include "drhmm/interruption.hpp"
 
 namespace drhmm::bindings {
@@ -24,6 +25,14 @@ inline void run_signal_handlers() {
 
 // Gives up the GIL. Only where an exception half-way leaves nothing half-done.
 class Released {
+ public:
+  Released() {
+    // The first call of a thread comes when there is memory, as a rule; a later one may have to throw where there is
+    // none.
+    static DRHMM_THREAD_LOCAL bool can_throw = false;
+    if (!can_throw) can_throw = make_exception_memory();
+  }
+
  private:
   pybind11::gil_scoped_release release_;
   InterruptionScope scope_{&run_signal_handlers};

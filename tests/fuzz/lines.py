@@ -76,6 +76,16 @@ def run(random, context):
         called(arguments, texts[random.integers(len(texts))])
         if state.exists() and random.random() < 0.5:
             state.write_bytes(mutated(random, state.read_bytes(), texts))
+    return judged(arguments, text)
+
+
+def changed(random, content, texts):
+    """Lines made from others."""
+    return mutated(random, content, texts)
+
+
+def judged(arguments, text):
+    """What became of some lines."""
     status, output, words = called(arguments, text)
     assert status in (0, 2), f"status {status}"
     assert status == 0 or words.startswith("drhmm stream: "), words

@@ -51,8 +51,8 @@ def change_json(random, entry):
         entry = entry[key]
 
 
-def run(random, files):
-    content = files[random.integers(len(files))]
+def changed(random, content, files):
+    """A file made from another one."""
     chance = random.random()
     if chance < 0.3:
         content = mutated(random, content, files)
@@ -70,6 +70,15 @@ def run(random, files):
             values[place] = random.choice([np.nan, np.inf, -1.0, 0.0, 1e300, 5e-324, values[place] * (1 + 1e-9)])
             data = values.tobytes()
         content = joined(header, data)
+    return content
+
+
+def run(random, files):
+    return judged(random, changed(random, files[random.integers(len(files))], files))
+
+
+def judged(random, content):
+    """What became of a file."""
     try:
         model = io.from_bytes(content)
     except ModelFormatError as error:

@@ -36,11 +36,11 @@ def signed(content):
     return content[:-16] + hashlib.sha256(content[:-16]).digest()[:16] if len(content) > 16 else content
 
 
-def run(random, snapshots):
-    model, method, content = snapshots[random.integers(len(snapshots))]
+def changed(random, content, others):
+    """A snapshot made from another one."""
     chance = random.random()
     if chance < 0.3:
-        content = mutated(random, content, [other for _, _, other in snapshots])
+        content = mutated(random, content, others)
     else:
         data = bytearray(content)
         for _ in range(int(random.integers(1, 4))):
@@ -52,8 +52,16 @@ def run(random, snapshots):
             else:
                 data[place : place + 8] = struct.pack("<q", INTEGERS[random.integers(len(INTEGERS))])
         content = bytes(data)
-    if chance > 0.1:
-        content = signed(content)
+    return signed(content) if chance > 0.1 else content
+
+
+def run(random, snapshots):
+    model, method, content = snapshots[random.integers(len(snapshots))]
+    return judged(random, model, method, changed(random, content, [other for _, _, other in snapshots]))
+
+
+def judged(random, model, method, content):
+    """What became of a snapshot."""
     try:
         live = getattr(model, method)(content)
     except SnapshotError as error:

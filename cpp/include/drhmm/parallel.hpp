@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "drhmm/exception_memory.hpp"
 #include "drhmm/interruption.hpp"
 #include "drhmm/types.hpp"
 
@@ -59,10 +60,7 @@ void parallel_for(Index n, int n_threads, const Task& task) {
   try {
     for (Index k = 1; k < n_workers; ++k) {
       threads.emplace_back([&] {
-        // The data that exceptions need in a thread, while there is memory: glibc aborts where it cannot make them
-        // later.
-        (void)std::uncaught_exceptions();
-        work();
+        if (make_exception_memory()) work();  // the others, and the caller, do what this thread does not
         const std::lock_guard<std::mutex> lock(mutex);
         --n_running;
         done.notify_one();

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from .._validation import check_integer
 from ..version import __version__
+from .errors import one_line
 from .output import close_quietly
 
 
@@ -211,8 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except (ValueError, OSError, ImportError, MemoryError) as error:
-        text = " ".join(str(error).split()) or type(error).__name__
-        print(f"{command}: {text}", file=sys.stderr)
+        print(f"{command}: {one_line(error)}", file=sys.stderr)
         if isinstance(error, OSError):
             close_quietly()
         return 2

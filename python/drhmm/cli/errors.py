@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 
+def one_line(error: BaseException) -> str:
+    """What an error says, in one line that a terminal only prints, whatever the data in it are."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
+
+
 class InputError(ValueError):
     """A mistake in a file of the user, with its place: file, line and column as far as they are known."""
 

@@ -14,7 +14,7 @@ from typing import Any
 from .. import io
 from .._validation import check_integer
 from ..exceptions import ImpossibleDataError
-from .errors import InputError, NamesError
+from .errors import InputError, NamesError, one_line
 from .followed import FollowedSequences
 from .lines import LineReader, Observation
 from .tables import check_folder
@@ -148,7 +148,7 @@ def _follow(options: argparse.Namespace, lines: _Lines, reader: LineReader, sequ
         except InputError as error:
             if options.bad_lines == "stop":
                 raise
-            print(f"drhmm stream: {error}", file=sys.stderr, flush=True)
+            print(f"drhmm stream: {one_line(error)}", file=sys.stderr, flush=True)
             continue
         if answer is not None:
             _say(lines, answer)

@@ -14,7 +14,7 @@ from ..evidence import KernelEvidence
 from ..features import Framing, choose_centers, median_distance, random_state_of
 from ..progress import Progress, no_progress
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Judge, Selection, contiguous_folds, select
-from .source import as_training
+from .source import as_training, check_masses, check_width
 
 
 class LeastSquares(BaseEstimator):  # type: ignore[misc]
@@ -114,9 +114,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
             Itself.
         """
         frames, targets, weights = as_training(frames, targets, sample_weight)
-        mass = weights @ targets
-        if not (mass > 0).all():
-            raise ValueError(f"state {int(np.argmin(mass))} has no frame of positive weight in targets")
+        check_masses(weights @ targets)
         updates = self.soft_updates(frames, targets, weights, folds, judge=judge, progress=progress)
         updates.solve(targets)
         return self.adopt(updates)
@@ -136,6 +134,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         self.check_parameters()
         centers = choose_centers(frames, self.n_basis, random_state_of(self.random_state))
         sigma, rho, selection = self._settings(frames, targets, weights, folds, centers, judge, progress)
+        check_width(sigma, centers)
         return SoftUpdates(
             frames, weights, centers, sigma, rho, float(self.floor), selection, thread_count(self.n_threads), paper
         )

@@ -78,6 +78,25 @@ def as_training(frames: Any, targets: Any, sample_weight: Any) -> tuple[Array, A
     return frames, targets, weights
 
 
+def check_masses(masses: Array) -> None:
+    """Refuse states whose targets weigh next to nothing: what is divided by their mass would overflow."""
+    state, least = int(masses.argmin()), float(masses.min())
+    if not least > 0:
+        raise ValueError(f"state {state} has no frame of positive weight in targets")
+    if least < masses.sum() / LARGEST:
+        raise ValueError(
+            f"targets give state {state} a mass of {least:g} of {masses.sum():g}: too little to learn from"
+        )
+
+
+def check_width(sigma: float, centers: Array) -> None:
+    """Refuse kernels so narrow that the distances between their centres overflow."""
+    apart = float(np.abs(centers - centers.mean(axis=0)).max())
+    # What the core multiplies: centres with one another, and with samples as large as they may be.
+    if apart * max(apart, LARGEST) > LARGEST**3 * sigma**2:
+        raise ValueError(f"sigma={sigma:g} is too small for centres that are {apart:g} from their mean")
+
+
 def checked_log_ratios(source: RatioSource, frames: Array, n_states: int) -> Array:
     """The log ratios of a source, with the shape and the values that the recursions need."""
     log_ratios = as_matrix(source.log_ratios(frames), "log_ratios")

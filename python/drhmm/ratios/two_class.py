@@ -11,7 +11,7 @@ from .. import _core
 from .._validation import Array, as_samples, check_integer, check_number, check_searched, read_only
 from ..features import choose_centers, median_distance, random_state_of
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, SIGMA_GRID, pull
-from .source import as_training
+from .source import as_training, check_masses, check_width
 
 #: Not as small as for posteriors: a ratio of densities has no upper bound, and leave-one-out likes its peaks too much.
 RHO_GRID = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
@@ -74,9 +74,7 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
         if targets.shape[1] != 2:
             raise ValueError(f"TwoClass is for two states, got {targets.shape[1]}; LeastSquares takes any number")
         weights = targets * given[:, None]
-        for state, mass in enumerate(weights.sum(axis=0)):
-            if not mass > 0:
-                raise ValueError(f"state {state} has no frame of positive weight in targets")
+        check_masses(weights.sum(axis=0))
         labels = targets.argmax(axis=1)
         numerator, denominator = (np.ascontiguousarray(frames[labels == k]) for k in (1, 0))
         for state, own in ((1, numerator), (0, denominator)):
@@ -84,6 +82,7 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"state {state} has {len(own)} frames: two are needed to leave one out")
         centers = choose_centers(numerator, self.n_basis, random_state_of(self.random_state))
         sigma, rho = self._settings(numerator, denominator, centers)
+        check_width(sigma, centers)
         theta = _solve(frames, weights, centers, self.alpha, sigma, rho)
         self.centers_, self.theta_, self.sigma_, self.rho_ = read_only(centers), read_only(theta), sigma, rho
         return self

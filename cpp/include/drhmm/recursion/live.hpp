@@ -33,6 +33,9 @@ struct LiveChain {
 // A frame is first proposed, which answers and changes nothing that counts, and then committed.
 class LiveSequence {
  public:
+  // Counting ends here, which only a forged snapshot comes near to.
+  static constexpr std::int64_t kMostFrames = std::int64_t{1} << 62;
+
   LiveSequence(Index n_states, Index lag)
       : lag_(lag),
         dt_(static_cast<std::size_t>(n_slots()), 1),
@@ -65,7 +68,7 @@ class LiveSequence {
 
   void commit() {
     newest_ = slot_of(-1);
-    ++n_frames_;
+    if (n_frames_ < kMostFrames) ++n_frames_;
     is_wide_ = proposed_wide_;
     // Back to doubles now and then: one strange frame should not slow down a stream for ever.
     constexpr std::int64_t kTryEvery = 64;
