@@ -91,7 +91,8 @@ def main():
         arguments += ["-rss_limit_mb=4096", "-print_final_stats=1", "-verbosity=0"]
         kept = Path(options.keep or folder)
         kept.mkdir(parents=True, exist_ok=True)
-        arguments += [options.again] if options.again else [str(kept), folder, str(CORPUS / options.target)]
+        starts = [folder, *(str(CORPUS / name) for name in (options.target, f"reached/{options.target}"))]
+        arguments += [options.again] if options.again else [str(kept), *starts]
         atheris.Setup(arguments, one_input, custom_mutator=mutated)
         atheris.Fuzz()
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "drhmm/types.hpp"
@@ -46,11 +47,13 @@ template <>
 struct Register<double> {
   using Value = double __attribute__((vector_size(kRegisterBytes)));
   using Integer = std::int64_t __attribute__((vector_size(kRegisterBytes)));
+  using Unsigned = std::uint64_t __attribute__((vector_size(kRegisterBytes)));
 };
 template <>
 struct Register<float> {
   using Value = float __attribute__((vector_size(kRegisterBytes)));
   using Integer = std::int32_t __attribute__((vector_size(kRegisterBytes)));
+  using Unsigned = std::uint32_t __attribute__((vector_size(kRegisterBytes)));
 };
 template <class Real>
 constexpr int kLanes = kRegisterBytes / static_cast<int>(sizeof(Real));
@@ -61,6 +64,7 @@ template <class Real>
 struct Register {
   using Value = Real;
   using Integer = typename Bits<Real>::Integer;
+  using Unsigned = std::make_unsigned_t<Integer>;
 };
 template <class Real>
 constexpr int kLanes = 1;

@@ -59,9 +59,9 @@ struct LaneMessage {
   template <int level>
   DRHMM_INLINE Lanes<double> factor_to_level() const {
     const Lanes<double> total = sum();
-    typename Register<double>::Integer bits;
+    typename Register<double>::Unsigned bits;  // the compiler may add the constants first, beyond a signed number
     std::memcpy(&bits, &total, sizeof bits);
-    bits = (std::int64_t{2046} << 52) - (bits & (std::int64_t{0x7FF} << 52)) + (std::int64_t{level} << 52);
+    bits = (std::uint64_t{2046} << 52) - (bits & (std::uint64_t{0x7FF} << 52)) + (std::uint64_t{level} << 52);
     Lanes<double> power;
     std::memcpy(&power, &bits, sizeof power);
     return power;
