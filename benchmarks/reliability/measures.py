@@ -13,6 +13,9 @@ LARGEST_DEVIATION = 1e-12
 #: Megabytes that the resident memory may grow by once the first quarter of the time is over.
 LARGEST_GROWTH = 5.0
 
+#: Shorter runs are over while the threads are still filling their memory: their growth is reported and not judged.
+SECONDS_TO_JUDGE_GROWTH = 300.0
+
 _PER_OCTAVE = 32
 
 

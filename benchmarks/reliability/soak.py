@@ -22,7 +22,15 @@ from pathlib import Path
 
 import numpy as np
 from episodes import learn, load, many_streams, one_stream
-from measures import LARGEST_DEVIATION, LARGEST_GROWTH, Measures, growth, resident, total
+from measures import (
+    LARGEST_DEVIATION,
+    LARGEST_GROWTH,
+    SECONDS_TO_JUDGE_GROWTH,
+    Measures,
+    growth,
+    resident,
+    total,
+)
 
 import drhmm
 from drhmm.progress import progress_bar
@@ -76,12 +84,12 @@ def soak(folder, seconds, n_threads, seed, interval):
     return [worker.measures for worker in workers], [w.failure for w in workers if w.failure], times, memory
 
 
-def faults(sums, failures, memory):
+def faults(sums, failures, times, memory):
     """Everything that must not be."""
     found = [f"a thread stopped with an exception:\n{text}" for text in failures]
     if not sums.worst_deviation <= LARGEST_DEVIATION:
         found.append(f"a posterior deviates from batch inference by {sums.worst_deviation:.3g}")
-    if growth(memory) > LARGEST_GROWTH:
+    if times and times[-1] >= SECONDS_TO_JUDGE_GROWTH and growth(memory) > LARGEST_GROWTH:
         found.append(f"memory grew by {growth(memory):.1f} MB from the second to the last quarter of the time")
     return found
 
@@ -145,7 +153,7 @@ def main():
         )
         load.cache_clear()
     sums = total(measures)
-    found = faults(sums, failures, memory)
+    found = faults(sums, failures, times, memory)
     text = report(options, sums, times, memory, found)
     print(text)
     if options.output is not None:

@@ -113,7 +113,7 @@ inline void set_lane(Lanes<double>& value, Index lane, double number) {
 // p * 2^n, where rounded = n + kRound: the low bits of that sum are n, which is added to the exponent of p.
 template <class Real>
 inline Lanes<Real> times_power_of_two(Lanes<Real> p, const Lanes<Real>& rounded) {
-  typename Register<Real>::Integer power, bits;
+  typename Register<Real>::Unsigned power, bits;  // wraps where x is out of range, which the caller leaves out
   std::memcpy(&power, &rounded, sizeof power);
   std::memcpy(&bits, &p, sizeof bits);
   bits += power << Bits<Real>::kMantissa;
