@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,13 @@ from drhmm import _core, recursion
 from drhmm.reference import features as reference_features
 from drhmm.reference import ratios as reference_ratios
 from drhmm.reference import recursion as reference_recursion
+
+# Faults that are made by means of the system: limits of memory as Linux has them, forks and signals.
+collect_ignore: list[str] = []
+if sys.platform != "linux":
+    collect_ignore += ["test_memory.py"]
+if sys.platform == "win32":
+    collect_ignore += ["test_processes.py", "test_interruption.py"]
 
 
 @pytest.fixture(params=["native", "reference"])

@@ -293,7 +293,7 @@ class Reader:
             with open(self.folder / "readings", "a") as file:
                 file.write(f"{os.getpid()}\n")
             if len(self.pids()) == self.reading:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
         return DF[DF["person"] % 6 == k]
 
     def pids(self):

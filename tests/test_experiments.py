@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -95,7 +94,7 @@ class TestToy:
         store, patience = tmp_path / "toy.jsonl", time.monotonic() + 120
         while not (store.exists() and store.stat().st_size > 0) and time.monotonic() < patience:
             time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait()
         before = store.read_text().splitlines(keepends=True)
         toy.main([*TOY, "--output", str(tmp_path)])
