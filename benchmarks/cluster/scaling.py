@@ -116,16 +116,16 @@ def report(options, rows, n_rows):
     lines = [
         "# Dask: measured",
         "",
-        f"Made by `python benchmarks/cluster/scaling.py --folder FOLDER --frames {options.frames} --rows {n_rows} --basis "
-        f"{options.basis}`; {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"Made by `python benchmarks/cluster/scaling.py --folder FOLDER --frames {options.frames} --rows {n_rows} "
+        f"--basis {options.basis}`; {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"Dask {dask.__version__}, distributed {distributed.__version__}, "
         f"drhmm {drhmm.__version__}. Workers are processes of one thread on one machine; medians of {options.repeats}.",
         "",
         f"{len(FEATURES)} columns, {N_STATES} states, {options.basis} kernel centres, partitions of {n_rows:,} rows in "
         "Parquet files. `fit` reads every partition three times (labels, sample, statistics) and cross-validates on a "
         "sample of 20,000 rows; the models of one worker and of two are equal to 1e-9. Memory is the peak of a worker "
-        "over that of an idle one. `predict` is told that partitions hold whole sequences, and its results are summed, not "
-        "written.",
+        "over that of an idle one. `predict` is told that partitions hold whole sequences, and its results are summed, "
+        "not written.",
         "",
         "| frames | workers | fit, s | predict, s | frames per second, fit | predict | memory, MB | accuracy |",
         "|---|---|---|---|---|---|---|---|",
