@@ -46,6 +46,11 @@ def nameless():
     return DensityRatioHMM(novelty=True, **SETTINGS).fit(X, NAMES[Y]).model_
 
 
+@pytest.fixture(scope="module")
+def numbered():
+    return DensityRatioHMM(novelty=True, **SETTINGS).fit(pd.DataFrame(X), Y)
+
+
 class TestTablesIn:
     def test_a_table_teaches_what_an_array_does(self, make):
         table = make(COLUMNS)
@@ -141,6 +146,63 @@ class TestNames:
     def test_two_columns_of_one_name_are_refused(self):
         with pytest.raises(ValueError, match="two columns with the name 'a'"):
             DensityRatioHMM(**SETTINGS).fit(pd.DataFrame(X, columns=["a", "a"]), Y)
+
+
+NOT_STRINGS = {
+    "reordered": [1, 0],
+    "from one": [1, 2],
+    "mixed": ["0", 1],
+    "bools": [False, True],
+    "tuples": [("a", 0), ("a", 1)],
+}
+
+
+class TestNumbersForNames:
+    """Names that pandas made up are none; others that are not text would be ignored, and columns mixed up."""
+
+    def test_the_numbers_that_pandas_gives_are_no_names(self, numbered):
+        assert not hasattr(numbered, "feature_names_in_")
+        assert_array_equal(numbered.predict(pd.DataFrame(X)), numbered.predict(X))
+        assert_array_equal(numbered.model_.stream().step(pd.DataFrame(X).iloc[0]), numbered.model_.stream().step(X[0]))
+
+    @pytest.mark.parametrize("kind", NOT_STRINGS)
+    def test_fit_refuses_others(self, kind):
+        table = pd.DataFrame(X, columns=pd.Index(NOT_STRINGS[kind], dtype=object, tupleize_cols=False))
+        with pytest.raises(ValueError, match=r"X has columns with names that are not strings: .*rename the columns"):
+            DensityRatioHMM(**SETTINGS).fit(table, Y)
+
+    @pytest.mark.parametrize("kind", NOT_STRINGS)
+    @pytest.mark.parametrize("method", ["predict", "predict_proba", "log_ratios", "novelty_score", "novelty_proba"])
+    def test_inference_refuses_others(self, numbered, method, kind):
+        table = pd.DataFrame(X, columns=pd.Index(NOT_STRINGS[kind], dtype=object, tupleize_cols=False))
+        for answering in (numbered, numbered.model_):
+            with pytest.raises(ValueError, match="X has columns with names that are not strings"):
+                getattr(answering, method)(table)
+
+    def test_a_score_and_more_learning_refuse_others(self, numbered):
+        for method in (numbered.score, DensityRatioHMM(**SETTINGS).partial_fit(pd.DataFrame(X), Y).partial_fit):
+            with pytest.raises(ValueError, match="names that are not strings: 1, 0;"):
+                method(pd.DataFrame(X)[[1, 0]], Y)
+
+    def test_a_list_names_the_table(self, numbered):
+        with pytest.raises(ValueError, match=r"X\[1\] has columns with names that are not strings: 1, 0;"):
+            numbered.predict([pd.DataFrame(X), pd.DataFrame(X)[[1, 0]]])
+
+    def test_streams_refuse_others(self, numbered):
+        table = pd.DataFrame(X)[[1, 0]]
+        with pytest.raises(ValueError, match="names that are not strings: 1, 0;"):
+            numbered.model_.stream().step(table.iloc[0])
+        with pytest.raises(ValueError, match="names that are not strings: 1, 0;"):
+            numbered.model_.stream_batch(200).step(table)
+
+    @pytest.mark.parametrize("names", [[0, 1], [1, 0]])
+    def test_a_frame_of_results_needs_names(self, numbered, names):
+        with pytest.raises(ValueError, match=r"df has columns with names that are not strings: .*rename the columns"):
+            predict_frame(numbered, pd.DataFrame(X)[names])
+
+    def test_other_columns_of_a_frame_may_have_any_name(self, model):
+        result = predict_frame(model, pd.DataFrame({**COLUMNS, 7: 0}))
+        assert_array_equal(result["state"], model.predict(X))
 
 
 def recording(make, **more):

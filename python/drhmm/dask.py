@@ -17,6 +17,7 @@ from ._labels import is_known
 from ._partitions import PLACE, Pieces, Roles, empty_result, pieces_of, predict_partition, read, statistics_of, take
 from ._sample import choose
 from ._sequences import as_sequences
+from ._tables import check_text
 from ._validation import Array, check_integer, check_number
 from .estimator import DensityRatioHMM
 from .frames import features_of
@@ -208,6 +209,7 @@ def _with_columns(ddf: dd.DataFrame, names: Sequence[str]) -> dd.DataFrame:
     for name in names:
         if name not in ddf.columns:
             raise ValueError(f"ddf has no column {name!r}; there are {', '.join(map(str, ddf.columns))}")
+    check_text(names, "ddf")
     return ddf
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ._results import result_names, results
 from ._sequences import group
-from ._tables import as_array
+from ._tables import as_array, check_text
 from ._times import TimeError, gaps, usual_step
 from ._validation import Array, Lengths, Steps, check_number
 from .exceptions import ImpossibleDataError
@@ -175,6 +175,7 @@ def read_rows(frame: nw.DataFrame[Any], features: Sequence[str], sequence: str |
     for name in (*features, sequence, time):
         if name is not None and name not in frame.columns:
             raise ValueError(f"df has no column {name!r}; there are {', '.join(map(str, frame.columns))}")
+    check_text([name for name in (*features, sequence, time) if name is not None], "df")
     if len(frame) == 0:
         raise ValueError("df has no rows")
     for name in features:
