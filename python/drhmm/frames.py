@@ -95,20 +95,18 @@ def predict_frame(
     """
     nw = _narwhals()
     fitted = model if isinstance(model, Model) else model.model_
-    if step is not None and time is None:
-        raise ValueError(f"step={step!r} goes with time")
+    if step is None and time is not None:
+        step = fitted.settings.get("time_step")
+    step = check_step(step, time)
     frame = nw.from_native(df, eager_only=True)
-    for name in result_names(fitted, method, probabilities):
-        if name in frame.columns:
-            raise ValueError(f"df has a column {name!r} already, the name of a column of the result")
+    refuse_results(frame.columns, "df", fitted, method, probabilities)
     rows = read_rows(frame, features_of(fitted, frame.columns, features, (sequence, time)), sequence, time)
-    step = step if step is not None else fitted.settings.get("time_step")
     try:
         columns = results(
             fitted,
             rows.samples,
             rows.lengths,
-            rows.gaps(None if step is None else check_number(step, "step", low=0, low_open=True)),
+            rows.gaps(step),
             method=method,
             lag=lag,
             probabilities=probabilities,
@@ -122,6 +120,22 @@ def predict_frame(
     ]
     result: IntoDataFrameT = frame.with_columns(*series).to_native()
     return result
+
+
+def check_step(step: float | None, time: str | None) -> float | None:
+    """The time of one step, which is positive and goes with a column of times."""
+    if step is not None and time is None:
+        raise ValueError(f"step={step!r} goes with time")
+    return None if step is None else check_number(step, "step", low=0, low_open=True)
+
+
+def refuse_results(
+    columns: Sequence[str], argument: str, model: Model, method: str = "smooth", probabilities: bool = False
+) -> None:
+    """Raise a ValueError if a frame has a column that the result adds."""
+    for name in result_names(model, method, probabilities):
+        if name in columns:
+            raise ValueError(f"{argument} has a column {name!r} already, the name of a column of the result")
 
 
 @dataclass(frozen=True)
