@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
 
 import drhmm
 from drhmm import DensityRatioHMM, ImpossibleDataError
@@ -282,6 +283,48 @@ class TestPredictFrame:
             predict_frame(model, zoned, sequence="bed", time="second")["probability"],
             predict_frame(model, table, sequence="bed", time="second")["probability"],
         )
+
+    @pytest.mark.parametrize(
+        ("start", "tick", "step"),
+        [
+            (np.datetime64("2026-01-31T12", "ns"), np.timedelta64(100, "ns"), 1e-7),
+            (np.datetime64("2026-01-31T12", "us"), np.timedelta64(1, "us"), 1e-6),
+            (np.datetime64("2500-01-31T12", "us"), np.timedelta64(1, "us"), 1e-6),
+            (np.timedelta64(2**62, "ns"), np.timedelta64(100, "ns"), 1e-7),
+            (np.timedelta64(2**61, "us"), np.timedelta64(1, "us"), 1e-6),
+            (np.int64(2**62), np.int64(1), 1.0),
+            (np.uint64(2**63 + 1), np.uint64(1), 1.0),
+        ],
+    )
+    @pytest.mark.parametrize("given", [True, False])
+    def test_small_gaps_long_after_zero_are_exact(self, make, model, start, tick, step, given):
+        dt = np.where(np.arange(200) % 7 == 3, 4, 1)
+        counts = np.cumsum(dt).astype(tick.dtype if tick.dtype.kind in "iu" else np.int64)
+        table = make({**COLUMNS, "when": start + counts * tick})
+        result = predict_frame(model, table, time="when", step=step if given else None)
+        assert_array_equal(column(result, "probability"), model.predict_proba(X, dt=dt).max(axis=1))
+
+    def test_integers_at_both_ends_of_their_range(self, model):
+        table = pd.DataFrame(COLUMNS).iloc[:2].assign(when=np.array([-(2**63), 2**63 - 1]))
+        result = predict_frame(model, table, time="when", step=2.0**60)
+        assert_allclose(result["probability"], model.predict_proba(X[:2], dt=[1, 16]).max(axis=1))
+
+    def test_dates_that_do_not_increase_are_shown(self, make, model):
+        times = np.datetime64("2026-01-31T12", "us") - np.arange(200) * np.timedelta64(1, "s")
+        with pytest.raises(ValueError, match=r"row 1: time does not increase: 2026-01-31T11:59:59\S* after 2026"):
+            predict_frame(model, make({**COLUMNS, "when": times}), time="when", step=1.0)
+
+    @pytest.mark.parametrize("n_rows", [1, 5])
+    def test_single_rows_have_nothing_to_step_over(self, make, model, n_rows):
+        columns = {name: values[:n_rows] for name, values in COLUMNS.items()}
+        table = make({**columns, "bed": np.arange(n_rows), "second": np.zeros(n_rows)})
+        result = predict_frame(model, table, sequence="bed", time="second")
+        expected = model.predict_proba(X[:n_rows], lengths=[1] * n_rows)
+        assert_allclose(column(result, "probability"), expected.max(axis=1))
+
+    def test_an_estimator_that_is_not_fitted(self, make):
+        with pytest.raises(NotFittedError):
+            predict_frame(DensityRatioHMM(), make(COLUMNS))
 
     def test_a_step_is_that_of_the_argument_then_of_training_then_the_median(self, model):
         from dataclasses import replace

@@ -179,7 +179,7 @@ def predict(
     dask.dataframe.DataFrame
         All rows and columns of `ddf` with the columns of `drhmm.frames.predict_frame`.
     """
-    fitted = model if isinstance(model, Model) else model.model_
+    fitted = model if isinstance(model, Model) else model._fitted_model()
     _check_frame(ddf)
     refuse_results(list(ddf.columns), "ddf", fitted, method, probabilities)
     if time is not None and step is None:
