@@ -77,6 +77,15 @@ class TestTablesIn:
             DensityRatioHMM(**SETTINGS).fit(X, Y, lengths=[100, 100]).transmat_[np.ix_([2, 0, 1], [2, 0, 1])],
         )
 
+    def test_a_sequence_that_is_null_is_refused(self, make):
+        table = make({"bed": [1] * 60 + [None] * 140})
+        with pytest.raises(ValueError, match=r"sequence_id has (nan|None) at row 60: there is no sequence"):
+            DensityRatioHMM(**SETTINGS).fit(make(COLUMNS), Y, sequence_id=table["bed"])
+
+    def test_a_sequence_that_is_na_is_refused(self, nameless):
+        with pytest.raises(ValueError, match="sequence_id has <NA> at row 199: there is no sequence"):
+            nameless.predict(X, sequence_id=pd.Series([1] * 199 + [pd.NA], dtype=object))
+
     @pytest.mark.parametrize("missing", [3, 60])
     def test_null_is_a_missing_sample(self, make, nameless, missing):
         columns = {name: values.tolist() for name, values in COLUMNS.items()}
@@ -366,6 +375,11 @@ class TestPredictFrame:
         table, _, _ = recording(make, **change)
         with pytest.raises(ValueError, match=message):
             predict_frame(model, table, **arguments)
+
+    def test_a_sequence_that_is_nan_is_named(self, model):
+        table = pl.DataFrame({**COLUMNS, "bed": [1.0] * 5 + [float("nan")] * 195})
+        with pytest.raises(ValueError, match="column 'bed' has nan at row 5: there is no sequence"):
+            predict_frame(model, table, sequence="bed")
 
     def test_a_missing_feature_is_named(self, make, model):
         with pytest.raises(

@@ -200,7 +200,7 @@ def read_rows(frame: nw.DataFrame[Any], features: Sequence[str], sequence: str |
     order, lengths = None, [len(frame)]
     if sequence is not None:
         _refuse_nulls(frame[sequence], "there is no sequence")
-        order, lengths = group(frame[sequence].to_numpy(), len(frame))
+        order, lengths = group(frame[sequence].to_numpy(), len(frame), f"column {sequence!r}")
     times = None if time is None else _times(frame[time])
     if order is not None:
         samples, times = samples[order], None if times is None else times[order]
