@@ -204,6 +204,7 @@ class TestFit:
             ({}, {"second": np.nan}, {"time": "second"}, "column 'second', row 20: there is no time"),
             ({}, {}, {"features": ["x", "label"]}, "the column 'label' is named twice"),
             ({}, {}, {"step": 2.0}, "step=2.0 goes with time"),
+            ({}, {}, {"time": "second", "step": 0.0}, r"step must be in \(0, inf\), got 0.0"),
             ({}, {}, {"sample_size": 0}, "sample_size must be at least 1"),
             ({}, {"label": None}, {}, "column 'label' has rows without a label"),
             ({}, {"person": np.nan}, {}, "column 'person' is empty in 10 rows"),
@@ -219,6 +220,15 @@ class TestFit:
                 dd.from_pandas(df, npartitions=1),
                 **{**ROLES, **arguments},
             )
+
+    def test_whole_sequences_that_are_split(self):
+        split = dd.from_map(lambda part: part, [DF.iloc[:100], DF.iloc[100:]], meta=DF.iloc[:0])
+        with pytest.raises(ValueError, match="whole=True, but the sequence 1 of column 'person' is in two partitions"):
+            drhmm.dask.fit(DensityRatioHMM(**SETTINGS), split, whole=True, **ROLES)
+
+    def test_a_frame_of_another_kind(self):
+        with pytest.raises(TypeError, match=r"ddf must be a dask.dataframe.DataFrame, got DataFrame; .*from_pandas"):
+            drhmm.dask.fit(DensityRatioHMM(**SETTINGS), DF, **ROLES)
 
 
 @pytest.fixture(scope="module")
@@ -262,6 +272,28 @@ class TestPredict:
     def test_a_step_that_nobody_knows(self):
         with pytest.raises(ValueError, match="does not know the time of one step: give step"):
             drhmm.dask.predict(in_memory(), dd.from_pandas(DF, npartitions=2), sequence="person", time="second")
+
+    @pytest.mark.parametrize(
+        ("change", "arguments", "message"),
+        [
+            ({}, {"step": 3.0}, r"step=3.0 goes with time"),
+            ({}, {"time": "second", "step": -1.0}, r"step must be in \(0, inf\), got -1.0"),
+            ({"state": 1}, {}, "ddf has a column 'state' already"),
+            ({"novelty": 1}, {}, "ddf has a column 'novelty' already"),
+            ({"p(low)": 1}, {"probabilities": True}, r"ddf has a column 'p\(low\)' already"),
+            ({7: 1}, {"features": ["x", 7]}, "ddf has columns with names that are not strings: 'x', 7"),
+        ],
+    )
+    def test_mistakes_are_named_at_the_call(self, model, change, arguments, message):
+        df = DF.copy()
+        for name, value in change.items():
+            df[name] = value
+        with pytest.raises(ValueError, match=message):
+            drhmm.dask.predict(model, dd.from_pandas(df, npartitions=2), sequence="person", **arguments)
+
+    def test_a_frame_of_another_kind(self, model):
+        with pytest.raises(TypeError, match=r"ddf must be a dask.dataframe.DataFrame, got ndarray"):
+            drhmm.dask.predict(model, DF.to_numpy(), sequence="person")
 
     def test_a_missing_column(self, model):
         with pytest.raises(ValueError, match="no column 'y', which the model was learned from"):

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
 
 import drhmm
 from drhmm import DensityRatioHMM, ImpossibleDataError
@@ -46,6 +47,11 @@ def nameless():
     return DensityRatioHMM(novelty=True, **SETTINGS).fit(X, NAMES[Y]).model_
 
 
+@pytest.fixture(scope="module")
+def numbered():
+    return DensityRatioHMM(novelty=True, **SETTINGS).fit(pd.DataFrame(X), Y)
+
+
 class TestTablesIn:
     def test_a_table_teaches_what_an_array_does(self, make):
         table = make(COLUMNS)
@@ -70,6 +76,15 @@ class TestTablesIn:
             fitted.transmat_,
             DensityRatioHMM(**SETTINGS).fit(X, Y, lengths=[100, 100]).transmat_[np.ix_([2, 0, 1], [2, 0, 1])],
         )
+
+    def test_a_sequence_that_is_null_is_refused(self, make):
+        table = make({"bed": [1] * 60 + [None] * 140})
+        with pytest.raises(ValueError, match=r"sequence_id has (nan|None) at row 60: there is no sequence"):
+            DensityRatioHMM(**SETTINGS).fit(make(COLUMNS), Y, sequence_id=table["bed"])
+
+    def test_a_sequence_that_is_na_is_refused(self, nameless):
+        with pytest.raises(ValueError, match="sequence_id has <NA> at row 199: there is no sequence"):
+            nameless.predict(X, sequence_id=pd.Series([1] * 199 + [pd.NA], dtype=object))
 
     @pytest.mark.parametrize("missing", [3, 60])
     def test_null_is_a_missing_sample(self, make, nameless, missing):
@@ -141,6 +156,63 @@ class TestNames:
     def test_two_columns_of_one_name_are_refused(self):
         with pytest.raises(ValueError, match="two columns with the name 'a'"):
             DensityRatioHMM(**SETTINGS).fit(pd.DataFrame(X, columns=["a", "a"]), Y)
+
+
+NOT_STRINGS = {
+    "reordered": [1, 0],
+    "from one": [1, 2],
+    "mixed": ["0", 1],
+    "bools": [False, True],
+    "tuples": [("a", 0), ("a", 1)],
+}
+
+
+class TestNumbersForNames:
+    """Names that pandas made up are none; others that are not text would be ignored, and columns mixed up."""
+
+    def test_the_numbers_that_pandas_gives_are_no_names(self, numbered):
+        assert not hasattr(numbered, "feature_names_in_")
+        assert_array_equal(numbered.predict(pd.DataFrame(X)), numbered.predict(X))
+        assert_array_equal(numbered.model_.stream().step(pd.DataFrame(X).iloc[0]), numbered.model_.stream().step(X[0]))
+
+    @pytest.mark.parametrize("kind", NOT_STRINGS)
+    def test_fit_refuses_others(self, kind):
+        table = pd.DataFrame(X, columns=pd.Index(NOT_STRINGS[kind], dtype=object, tupleize_cols=False))
+        with pytest.raises(ValueError, match=r"X has columns with names that are not strings: .*rename the columns"):
+            DensityRatioHMM(**SETTINGS).fit(table, Y)
+
+    @pytest.mark.parametrize("kind", NOT_STRINGS)
+    @pytest.mark.parametrize("method", ["predict", "predict_proba", "log_ratios", "novelty_score", "novelty_proba"])
+    def test_inference_refuses_others(self, numbered, method, kind):
+        table = pd.DataFrame(X, columns=pd.Index(NOT_STRINGS[kind], dtype=object, tupleize_cols=False))
+        for answering in (numbered, numbered.model_):
+            with pytest.raises(ValueError, match="X has columns with names that are not strings"):
+                getattr(answering, method)(table)
+
+    def test_a_score_and_more_learning_refuse_others(self, numbered):
+        for method in (numbered.score, DensityRatioHMM(**SETTINGS).partial_fit(pd.DataFrame(X), Y).partial_fit):
+            with pytest.raises(ValueError, match="names that are not strings: 1, 0;"):
+                method(pd.DataFrame(X)[[1, 0]], Y)
+
+    def test_a_list_names_the_table(self, numbered):
+        with pytest.raises(ValueError, match=r"X\[1\] has columns with names that are not strings: 1, 0;"):
+            numbered.predict([pd.DataFrame(X), pd.DataFrame(X)[[1, 0]]])
+
+    def test_streams_refuse_others(self, numbered):
+        table = pd.DataFrame(X)[[1, 0]]
+        with pytest.raises(ValueError, match="names that are not strings: 1, 0;"):
+            numbered.model_.stream().step(table.iloc[0])
+        with pytest.raises(ValueError, match="names that are not strings: 1, 0;"):
+            numbered.model_.stream_batch(200).step(table)
+
+    @pytest.mark.parametrize("names", [[0, 1], [1, 0]])
+    def test_a_frame_of_results_needs_names(self, numbered, names):
+        with pytest.raises(ValueError, match=r"df has columns with names that are not strings: .*rename the columns"):
+            predict_frame(numbered, pd.DataFrame(X)[names])
+
+    def test_other_columns_of_a_frame_may_have_any_name(self, model):
+        result = predict_frame(model, pd.DataFrame({**COLUMNS, 7: 0}))
+        assert_array_equal(result["state"], model.predict(X))
 
 
 def recording(make, **more):
@@ -221,6 +293,48 @@ class TestPredictFrame:
             predict_frame(model, table, sequence="bed", time="second")["probability"],
         )
 
+    @pytest.mark.parametrize(
+        ("start", "tick", "step"),
+        [
+            (np.datetime64("2026-01-31T12", "ns"), np.timedelta64(100, "ns"), 1e-7),
+            (np.datetime64("2026-01-31T12", "us"), np.timedelta64(1, "us"), 1e-6),
+            (np.datetime64("2500-01-31T12", "us"), np.timedelta64(1, "us"), 1e-6),
+            (np.timedelta64(2**62, "ns"), np.timedelta64(100, "ns"), 1e-7),
+            (np.timedelta64(2**61, "us"), np.timedelta64(1, "us"), 1e-6),
+            (np.int64(2**62), np.int64(1), 1.0),
+            (np.uint64(2**63 + 1), np.uint64(1), 1.0),
+        ],
+    )
+    @pytest.mark.parametrize("given", [True, False])
+    def test_small_gaps_long_after_zero_are_exact(self, make, model, start, tick, step, given):
+        dt = np.where(np.arange(200) % 7 == 3, 4, 1)
+        counts = np.cumsum(dt).astype(tick.dtype if tick.dtype.kind in "iu" else np.int64)
+        table = make({**COLUMNS, "when": start + counts * tick})
+        result = predict_frame(model, table, time="when", step=step if given else None)
+        assert_array_equal(column(result, "probability"), model.predict_proba(X, dt=dt).max(axis=1))
+
+    def test_integers_at_both_ends_of_their_range(self, model):
+        table = pd.DataFrame(COLUMNS).iloc[:2].assign(when=np.array([-(2**63), 2**63 - 1]))
+        result = predict_frame(model, table, time="when", step=2.0**60)
+        assert_allclose(result["probability"], model.predict_proba(X[:2], dt=[1, 16]).max(axis=1))
+
+    def test_dates_that_do_not_increase_are_shown(self, make, model):
+        times = np.datetime64("2026-01-31T12", "us") - np.arange(200) * np.timedelta64(1, "s")
+        with pytest.raises(ValueError, match=r"row 1: time does not increase: 2026-01-31T11:59:59\S* after 2026"):
+            predict_frame(model, make({**COLUMNS, "when": times}), time="when", step=1.0)
+
+    @pytest.mark.parametrize("n_rows", [1, 5])
+    def test_single_rows_have_nothing_to_step_over(self, make, model, n_rows):
+        columns = {name: values[:n_rows] for name, values in COLUMNS.items()}
+        table = make({**columns, "bed": np.arange(n_rows), "second": np.zeros(n_rows)})
+        result = predict_frame(model, table, sequence="bed", time="second")
+        expected = model.predict_proba(X[:n_rows], lengths=[1] * n_rows)
+        assert_allclose(column(result, "probability"), expected.max(axis=1))
+
+    def test_an_estimator_that_is_not_fitted(self, make):
+        with pytest.raises(NotFittedError):
+            predict_frame(DensityRatioHMM(), make(COLUMNS))
+
     def test_a_step_is_that_of_the_argument_then_of_training_then_the_median(self, model):
         from dataclasses import replace
 
@@ -261,6 +375,11 @@ class TestPredictFrame:
         table, _, _ = recording(make, **change)
         with pytest.raises(ValueError, match=message):
             predict_frame(model, table, **arguments)
+
+    def test_a_sequence_that_is_nan_is_named(self, model):
+        table = pl.DataFrame({**COLUMNS, "bed": [1.0] * 5 + [float("nan")] * 195})
+        with pytest.raises(ValueError, match="column 'bed' has nan at row 5: there is no sequence"):
+            predict_frame(model, table, sequence="bed")
 
     def test_a_missing_feature_is_named(self, make, model):
         with pytest.raises(

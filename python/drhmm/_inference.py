@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._labels import UNKNOWN, as_labels, encode
 from ._sequences import as_sequences, is_list_of_sequences
+from ._tables import feature_names_of
 from ._validation import as_weights
 from .model import Model
 from .streaming import Stream
@@ -28,6 +29,7 @@ class BatchInference:
     def _model_for(self, X: Any) -> Model:
         """The fitted model, after scikit-learn has compared the names of the columns of X with those of training."""
         model = self._fitted_model()
+        feature_names_of(X)  # a ValueError where scikit-learn ignores names, or raises a TypeError
         if not is_list_of_sequences(X):
             validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         return model

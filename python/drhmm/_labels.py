@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._sequences import Sequences
+from ._validation import as_values, is_missing
 
 Codes = npt.NDArray[np.int64]
 
@@ -20,14 +21,14 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
     if sequences.is_list:
         if not isinstance(y, list | tuple) or len(y) != len(sequences.lengths):
             raise ValueError(f"y must be a list of {len(sequences.lengths)} label arrays, one per sequence in X")
-        parts = [_label_array(part) for part in y]
+        parts = [as_values(part) for part in y]
         if len({part.dtype.kind in "US" for part in parts}) > 1:
             raise ValueError(f"y mixes labels of different kinds: {', '.join(str(part.dtype) for part in parts[:5])}")
         for k, (part, length) in enumerate(zip(parts, sequences.lengths, strict=True)):
             if part.shape != (length,):
                 raise ValueError(f"y[{k}] must have shape {(length,)} as X[{k}] has rows, got {part.shape}")
         return np.concatenate(parts)
-    labels = _label_array(y)
+    labels = as_values(y)
     n_rows = len(sequences.samples)
     if labels.shape == (n_rows, 1):
         from sklearn.exceptions import DataConversionWarning
@@ -43,17 +44,6 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
     return sequences.arrange(labels)
 
 
-def _label_array(y: Any) -> npt.NDArray[Any]:
-    """Labels as an array; a list in which None, NaN or numbers stand beside text is not made into text."""
-    if isinstance(y, list | tuple):
-        kinds = {isinstance(label, str | bytes) for label in y}
-        if len(kinds) > 1 or any(label is None for label in y):
-            objects = np.empty(len(y), dtype=object)
-            objects[:] = y
-            return objects
-    return np.asarray(y)
-
-
 def is_known(labels: npt.NDArray[Any], allow_one: bool) -> npt.NDArray[np.bool_]:
     """False for -1 among integers, NaN among floats, NaT among times, and None or NaN among objects.
 
@@ -62,21 +52,7 @@ def is_known(labels: npt.NDArray[Any], allow_one: bool) -> npt.NDArray[np.bool_]
     if labels.dtype.kind == "i":
         two_classes = not allow_one and set(np.unique(labels)) == {-1, 1}
         return np.array(labels != UNKNOWN, dtype=np.bool_) | np.bool_(two_classes)
-    if labels.dtype.kind == "f":
-        return ~np.array(np.isnan(labels), dtype=np.bool_)
-    if labels.dtype.kind in "mM":
-        return ~np.array(np.isnat(labels), dtype=np.bool_)
-    if labels.dtype.kind == "O":
-        return np.array([not _stands_for_nothing(label) for label in labels])
-    return np.full(len(labels), True)
-
-
-def _stands_for_nothing(label: Any) -> bool:
-    """Whether an object is None, NaN (which differs from itself) or pandas.NA (which compares to itself)."""
-    if label is None:
-        return True
-    equal = label == label
-    return not equal if isinstance(equal, bool | np.bool_) else True
+    return ~is_missing(labels)
 
 
 def learn_classes(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._tables import as_array, is_table
-from ._validation import Array, Lengths, Steps, as_lengths, as_samples, as_steps
+from ._validation import Array, Lengths, Steps, as_lengths, as_samples, as_steps, as_values, is_missing
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,15 @@ def _from_list(X: Sequence[Any], lengths: Any, sequence_id: Any) -> Sequences:
     return Sequences(np.concatenate(parts), [len(part) for part in parts], dtype, is_list=True)
 
 
-def group(sequence_id: Any, n_rows: int) -> tuple[npt.NDArray[np.int64] | None, Lengths]:
+def group(sequence_id: Any, n_rows: int, name: str = "sequence_id") -> tuple[npt.NDArray[np.int64] | None, Lengths]:
     """Order and lengths that bring rows of equal id together, sequences in order of first appearance."""
     ids = np.asarray(sequence_id)
     if ids.shape != (n_rows,):
-        raise ValueError(f"sequence_id must have one value per row: shape {(n_rows,)}, got {ids.shape}")
+        raise ValueError(f"{name} must have one value per row: shape {(n_rows,)}, got {ids.shape}")
+    missing = is_missing(as_values(sequence_id))
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        raise ValueError(f"{name} has {as_values(sequence_id)[row]!s} at row {row}: there is no sequence")
     first, codes = _first_appearance(ids)
     lengths = [int(count) for count in np.bincount(codes, minlength=len(first))]
     if np.all(np.diff(codes) >= 0):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -25,13 +27,13 @@ def is_table(values: Any) -> bool:
     return column_names(values) is not None
 
 
-def feature_names_of(X: Any) -> tuple[str, ...] | None:
+def feature_names_of(X: Any, argument: str = "X") -> tuple[str, ...] | None:
     """Names of the columns of a table, of the tables of a list or of the values of one row; None without names.
 
-    Names are text, and different from one another.
+    Names are text, and different from one another. The numbers 0..d-1 in order, which pandas gives, are no names.
     """
     if isinstance(X, list | tuple):
-        several = {feature_names_of(part) for part in X if is_table(part)}
+        several = {feature_names_of(part, f"{argument}[{k}]") for k, part in enumerate(X) if is_table(part)}
         if len(several) > 1:
             first, second, *_ = sorted(several, key=str)
             raise ValueError(f"the tables in X have different columns: {first} and {second}")
@@ -39,12 +41,29 @@ def feature_names_of(X: Any) -> tuple[str, ...] | None:
     names = column_names(X)
     if names is None and getattr(X, "ndim", 0) == 1 and hasattr(X, "iloc"):
         names = tuple(X.index)  # a row of pandas
-    if not names or not all(isinstance(name, str) for name in names):
+    if not names or _are_numbered(names):
         return None
+    check_text(names, argument)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"X has two columns with the name {twice[0]!r}")
+        raise ValueError(f"{argument} has two columns with the name {twice[0]!r}")
     return tuple(str(name) for name in names)
+
+
+def check_text(names: Sequence[Any], argument: str) -> None:
+    """Raise a ValueError if a name is not text: numbers say nothing of what a column holds, nor of its place."""
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"{argument} has columns with names that are not strings: {_shown([repr(name) for name in names])}; "
+            "rename the columns to strings, here and in training"
+        )
+
+
+def _are_numbered(names: tuple[Any, ...]) -> bool:
+    """Whether names are the numbers 0..d-1, in this order."""
+    return names == tuple(range(len(names))) and all(
+        isinstance(name, Integral) and not isinstance(name, bool) for name in names
+    )
 
 
 def as_array(values: Any) -> Any:

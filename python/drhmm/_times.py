@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from ._validation import LONGEST_GAP, Array, Lengths, Steps
+
+#: Ticks of dates and durations in a second.
+TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 class TimeError(ValueError):
@@ -21,38 +26,67 @@ def steps_between(before: float | None, now: float, step: float) -> int:
     if before is None:
         return 1
     if now <= before:
-        raise ValueError(f"time does not increase: {now:.17g} after {before:.17g}")
+        raise ValueError(_backwards(before, now))
     steps = (now - before) / step
     if not steps <= LONGEST_GAP:
-        raise ValueError(f"{steps:g} steps of {step:g} lie between {before:.17g} and {now:.17g}")
+        raise ValueError(_too_many(before, now, steps, step))
     return max(1, round(steps))
 
 
-def usual_step(times: Array, lengths: Lengths) -> float:
-    """The median time between rows of one sequence."""
-    differences = np.diff(times)[~_begins(lengths)[1:]]
+def usual_step(times: npt.NDArray[Any], lengths: Lengths) -> float:
+    """The median time between rows of one sequence, in seconds for dates."""
+    inside = np.flatnonzero(~_begins(lengths))
+    differences = _differences(times[inside - 1], times[inside])
     if len(differences) == 0 or not np.median(differences) > 0:
         raise TimeError("time does not increase: what is one step?")
     return float(np.median(differences))
 
 
-def gaps(times: Array, lengths: Lengths, step: float) -> Steps:
-    """Steps of the chain that lead to each row, 1 at the begin of a sequence: `steps_between` for all rows at once."""
+def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float) -> Steps:
+    """Steps of the chain that lead to each row, 1 at the begin of a sequence: `steps_between` for all rows at once.
+
+    The step is in seconds where times are dates or durations.
+    """
     inside = np.flatnonzero(~_begins(lengths))
     before, now = times[inside - 1], times[inside]
     with np.errstate(over="ignore", invalid="ignore"):
-        steps = (now - before) / step
+        steps = _differences(before, now) / step
     wrong = np.flatnonzero(~((now > before) & (steps <= LONGEST_GAP)))
     if len(wrong) > 0:
         place = int(wrong[0])
-        try:
-            steps_between(float(before[place]), float(now[place]), step)
-        except ValueError as problem:
-            raise TimeError(str(problem), int(inside[place])) from None
+        pair = before[place], now[place]
+        if now[place] <= before[place]:
+            raise TimeError(_backwards(*pair), int(inside[place]))
+        if now[place] > before[place]:
+            raise TimeError(_too_many(*pair, steps[place], step), int(inside[place]))
         raise TimeError(f"there is no time: {now[place]} after {before[place]}", int(inside[place]))
     dt = np.ones(len(times), dtype=np.int64)
     dt[inside] = np.maximum(np.rint(steps), 1).astype(np.int64)
     return dt
+
+
+def _differences(before: npt.NDArray[Any], now: npt.NDArray[Any]) -> Array:
+    """Times between two times each, in seconds for dates; integers and dates are subtracted exactly."""
+    if now.dtype.kind in "Mm":
+        ticks = TICKS[np.datetime_data(now.dtype)[0]]
+        return _differences(before.view(np.int64), now.view(np.int64)) / ticks
+    if now.dtype.kind not in "iu":
+        return np.asarray(now - before, dtype=np.float64)
+    # Modulo 2^64, a difference of the smaller from the larger never overflows.
+    sizes = np.maximum(now, before).astype(np.uint64) - np.minimum(now, before).astype(np.uint64)
+    return np.asarray(np.where(now >= before, 1.0, -1.0) * sizes, dtype=np.float64)
+
+
+def _backwards(before: Any, now: Any) -> str:
+    return f"time does not increase: {_shown(now)} after {_shown(before)}"
+
+
+def _too_many(before: Any, now: Any, steps: float, step: float) -> str:
+    return f"{steps:g} steps of {step:g} lie between {_shown(before)} and {_shown(now)}"
+
+
+def _shown(time: Any) -> str:
+    return f"{time:.17g}" if isinstance(time, float) else str(time)
 
 
 def _begins(lengths: Lengths) -> npt.NDArray[np.bool_]:

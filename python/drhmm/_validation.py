@@ -132,6 +132,36 @@ def as_sample(values: Any, n_columns: int, name: str = "x") -> Array:
     return row
 
 
+def as_values(values: Any) -> npt.NDArray[Any]:
+    """Labels or names as an array; a list in which None, NaN or numbers stand beside text is not made into text."""
+    if isinstance(values, list | tuple):
+        kinds = {isinstance(value, str | bytes) for value in values}
+        if len(kinds) > 1 or any(value is None for value in values):
+            objects = np.empty(len(values), dtype=object)
+            objects[:] = values
+            return objects
+    return np.asarray(values)
+
+
+def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """True for NaN among floats, NaT among times, and None, NaN or pandas.NA among objects."""
+    if values.dtype.kind == "f":
+        return np.array(np.isnan(values), dtype=np.bool_)
+    if values.dtype.kind in "mM":
+        return np.array(np.isnat(values), dtype=np.bool_)
+    if values.dtype.kind == "O":
+        return np.array([_stands_for_nothing(value) for value in values], dtype=np.bool_)
+    return np.full(len(values), False)
+
+
+def _stands_for_nothing(value: Any) -> bool:
+    """Whether an object is None, NaN (which differs from itself) or pandas.NA (which compares to itself)."""
+    if value is None:
+        return True
+    equal = value == value
+    return not equal if isinstance(equal, bool | np.bool_) else True
+
+
 def as_lengths(lengths: Any, n_rows: int) -> Lengths:
     """Positive sequence lengths that sum to the number of rows; None is one sequence."""
     if lengths is None:

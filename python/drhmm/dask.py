@@ -17,9 +17,10 @@ from ._labels import is_known
 from ._partitions import PLACE, Pieces, Roles, empty_result, pieces_of, predict_partition, read, statistics_of, take
 from ._sample import choose
 from ._sequences import as_sequences
-from ._validation import Array, check_integer, check_number
+from ._tables import check_text
+from ._validation import Array, check_integer
 from .estimator import DensityRatioHMM
-from .frames import features_of
+from .frames import check_step, features_of, refuse_results
 from .model import Model
 from .partial import PartialFit, Statistics, check_additive, kernel_evidence
 from .training import class_weights
@@ -83,8 +84,8 @@ def fit(
         so many, and more where a class would have less than 100 rows. If there are no more rows than that, the sample
         is all of them, and the result that of `drhmm.DensityRatioHMM.fit`.
     whole : bool, optional
-        Whether every sequence lies in one partition. Found out by default, by a look at the sequence column; if it is
-        False, rows are brought together by sequence (a shuffle).
+        Whether every sequence lies in one partition; True is checked. Found out by default, by a look at the sequence
+        column; if it is False, rows are brought together by sequence (a shuffle).
 
     Returns
     -------
@@ -108,13 +109,16 @@ def fit(
     """
     check_additive(estimator.ratio, estimator.class_weight, "drhmm.dask.fit")
     estimator._check_parameters()
-    if step is not None and time is None:
-        raise ValueError(f"step={step!r} goes with time")
+    step = check_step(step, time)
     check_integer(sample_size, "sample_size", low=1)
+    _check_frame(ddf)
     roles = Roles(tuple(features), label, sequence, time)
     ddf = _with_columns(ddf, roles.columns)[roles.columns]
     pieces = _pieces(ddf, roles, max(sample_size // N_PIECES, 2 * estimator.window))
     _check_labels(pieces, estimator.novelty, label)
+    split = _first_split([part.ids for part in pieces])
+    if whole and split:
+        raise ValueError(f"whole={whole!r}, but the sequence {split[0]!r} of column {sequence!r} is in two partitions")
     first, step = _fit_sample(estimator, ddf, roles, pieces, sample_size, step)
 
     evidence = kernel_evidence(first.model_)
@@ -123,8 +127,7 @@ def fit(
         if estimator.class_weight is None
         else class_weights(estimator.class_weight, first.classes_, np.arange(len(first.classes_)))
     )
-    if whole is None:
-        whole = _are_whole([part.ids for part in pieces])
+    whole = not split if whole is None else whole
     statistics = _statistics(ddf if whole else _by_sequence(ddf, sequence), roles, evidence, first, weights, step)
     settings = dict(first.model_.settings) | ({} if time is None else {"time_step": step})
     model = replace(first.model_, settings=settings)
@@ -176,13 +179,16 @@ def predict(
     dask.dataframe.DataFrame
         All rows and columns of `ddf` with the columns of `drhmm.frames.predict_frame`.
     """
-    fitted = model if isinstance(model, Model) else model.model_
+    fitted = model if isinstance(model, Model) else model._fitted_model()
+    _check_frame(ddf)
+    refuse_results(list(ddf.columns), "ddf", fitted, method, probabilities)
     if time is not None and step is None:
         step = fitted.settings.get("time_step")
         if step is None:
             raise ValueError("the model does not know the time of one step: give step")
+    step = check_step(step, time)
     options: dict[str, Any] = {
-        "step": None if time is None else step,
+        "step": step,
         "features": features_of(fitted, list(ddf.columns), features, (sequence, time)),
         "method": method,
         "lag": lag,
@@ -192,7 +198,7 @@ def predict(
     ddf = _with_columns(ddf, [*options["features"], sequence, *([] if time is None else [time])])
     meta = empty_result(ddf._meta, fitted, options)
     if whole is None:
-        whole = _are_whole(_computed(_ids_of, ddf[[sequence]], sequence))
+        whole = not _first_split(_computed(_ids_of, ddf[[sequence]], sequence))
     if not whole:
         ddf = _by_sequence(ddf, sequence)
     return ddf.map_partitions(predict_partition, fitted, sequence, time, options, meta=meta)
@@ -204,10 +210,19 @@ def _token(model: Model) -> tuple[object, ...]:
     return "drhmm.Model", model.fingerprint, model.feature_names
 
 
+def _check_frame(ddf: Any) -> None:
+    if not isinstance(ddf, dd.DataFrame):
+        raise TypeError(
+            f"ddf must be a dask.dataframe.DataFrame, got {type(ddf).__name__}; "
+            "dask.dataframe.from_pandas makes one of a pandas.DataFrame"
+        )
+
+
 def _with_columns(ddf: dd.DataFrame, names: Sequence[str]) -> dd.DataFrame:
     for name in names:
         if name not in ddf.columns:
             raise ValueError(f"ddf has no column {name!r}; there are {', '.join(map(str, ddf.columns))}")
+    check_text(names, "ddf")
     return ddf
 
 
@@ -233,10 +248,15 @@ def _ids_of(frame: pd.DataFrame, sequence: str) -> Any:
     return np.asarray(frame[sequence].unique())
 
 
-def _are_whole(ids: Sequence[Any]) -> bool:
-    """Whether no sequence is in two partitions."""
-    every = [name for part in ids for name in part.tolist()]
-    return len(set(every)) == len(every)
+def _first_split(ids: Sequence[Any]) -> list[Any]:
+    """The first sequence that is in two partitions; empty if every one is whole."""
+    seen: set[Any] = set()
+    for part in ids:
+        for name in part.tolist():
+            if name in seen:
+                return [name]
+            seen.add(name)
+    return []
 
 
 def _by_sequence(ddf: dd.DataFrame, sequence: str) -> dd.DataFrame:
@@ -271,7 +291,7 @@ def _fit_sample(
     sample = pd.concat(frames, ignore_index=True)
     rows, labels = read(sample, roles)
     if roles.time is not None:
-        step = rows.usual_step() if step is None else check_number(step, "step", low=0, low_open=True)
+        step = rows.usual_step() if step is None else step
     lengths = as_sequences(rows.samples, rows.lengths, dt=rows.gaps(step)).unbroken
     table = pd.DataFrame(rows.samples, columns=list(roles.features))
     first: DensityRatioHMM = clone(estimator).fit(table, labels, lengths=lengths)

@@ -277,7 +277,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self._check_parameters()
         random_state, threads = random_state_of(self.random_state), thread_count(self.n_threads)
         source = self._source(random_state)
-        sequences = as_sequences(X, lengths, sequence_id)
+        sequences, feature_names = as_sequences(X, lengths, sequence_id), feature_names_of(X)
         classes, codes = self._read_labels(y, sequences)
         rules = self._rules(classes, codes)
         if self.window > max(sequences.lengths):
@@ -309,7 +309,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             read_only(class_shares(learned.targets, training.weights)),
             evidence_of(learned, framing, evidence_scale),
             Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None,
-            feature_names_of(X),
+            feature_names,
             {name: as_json(value) for name, value in self.get_params(deep=False).items()},
         )
         self._adopt(

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ._results import result_names, results
 from ._sequences import group
-from ._tables import as_array
+from ._tables import as_array, check_text
 from ._times import TimeError, gaps, usual_step
-from ._validation import Array, Lengths, Steps, check_number
+from ._validation import Lengths, Steps, check_number
 from .exceptions import ImpossibleDataError
 from .model import Model
 
@@ -94,21 +94,19 @@ def predict_frame(
     ['x', 'y', 'second', 'state', 'probability']
     """
     nw = _narwhals()
-    fitted = model if isinstance(model, Model) else model.model_
-    if step is not None and time is None:
-        raise ValueError(f"step={step!r} goes with time")
+    fitted = model if isinstance(model, Model) else model._fitted_model()
+    if step is None and time is not None:
+        step = fitted.settings.get("time_step")
+    step = check_step(step, time)
     frame = nw.from_native(df, eager_only=True)
-    for name in result_names(fitted, method, probabilities):
-        if name in frame.columns:
-            raise ValueError(f"df has a column {name!r} already, the name of a column of the result")
+    refuse_results(frame.columns, "df", fitted, method, probabilities)
     rows = read_rows(frame, features_of(fitted, frame.columns, features, (sequence, time)), sequence, time)
-    step = step if step is not None else fitted.settings.get("time_step")
     try:
         columns = results(
             fitted,
             rows.samples,
             rows.lengths,
-            rows.gaps(None if step is None else check_number(step, "step", low=0, low_open=True)),
+            rows.gaps(step),
             method=method,
             lag=lag,
             probabilities=probabilities,
@@ -124,6 +122,22 @@ def predict_frame(
     return result
 
 
+def check_step(step: float | None, time: str | None) -> float | None:
+    """The time of one step, which is positive and goes with a column of times."""
+    if step is not None and time is None:
+        raise ValueError(f"step={step!r} goes with time")
+    return None if step is None else check_number(step, "step", low=0, low_open=True)
+
+
+def refuse_results(
+    columns: Sequence[str], argument: str, model: Model, method: str = "smooth", probabilities: bool = False
+) -> None:
+    """Raise a ValueError if a frame has a column that the result adds."""
+    for name in result_names(model, method, probabilities):
+        if name in columns:
+            raise ValueError(f"{argument} has a column {name!r} already, the name of a column of the result")
+
+
 @dataclass(frozen=True)
 class Rows:
     """Rows of a frame as whole sequences one after the other; ``order`` is None where they were."""
@@ -131,7 +145,7 @@ class Rows:
     samples: npt.NDArray[Any]
     lengths: Lengths
     order: npt.NDArray[np.int64] | None
-    times: Array | None
+    times: npt.NDArray[Any] | None
     time: str | None
 
     def row(self, place: int) -> int:
@@ -159,8 +173,8 @@ class Rows:
             raise ValueError(f"column {self.time!r}: {problem} give step") from None
 
     def gaps(self, step: float | None) -> Steps | None:
-        """Steps of the chain that lead to each row; None without times."""
-        if self.times is None:
+        """Steps of the chain that lead to each row; None without times, or with nothing to step over."""
+        if self.times is None or max(self.lengths) == 1:
             return None
         try:
             return gaps(self.times, self.lengths, self.usual_step() if step is None else step)
@@ -175,6 +189,7 @@ def read_rows(frame: nw.DataFrame[Any], features: Sequence[str], sequence: str |
     for name in (*features, sequence, time):
         if name is not None and name not in frame.columns:
             raise ValueError(f"df has no column {name!r}; there are {', '.join(map(str, frame.columns))}")
+    check_text([name for name in (*features, sequence, time) if name is not None], "df")
     if len(frame) == 0:
         raise ValueError("df has no rows")
     for name in features:
@@ -185,29 +200,34 @@ def read_rows(frame: nw.DataFrame[Any], features: Sequence[str], sequence: str |
     order, lengths = None, [len(frame)]
     if sequence is not None:
         _refuse_nulls(frame[sequence], "there is no sequence")
-        order, lengths = group(frame[sequence].to_numpy(), len(frame))
-    times = None if time is None else _seconds(frame[time])
+        order, lengths = group(frame[sequence].to_numpy(), len(frame), f"column {sequence!r}")
+    times = None if time is None else _times(frame[time])
     if order is not None:
         samples, times = samples[order], None if times is None else times[order]
     return Rows(samples, lengths, order, times, time)
 
 
-def times_of(df: Any, name: str) -> Array:
-    """A column of times as numbers."""
-    return _seconds(_narwhals().from_native(df, eager_only=True)[name])
+def times_of(df: Any, name: str) -> npt.NDArray[Any]:
+    """A column of times."""
+    return _times(_narwhals().from_native(df, eager_only=True)[name])
 
 
-def _seconds(series: nw.Series[Any]) -> Array:
-    """Times as numbers: numbers as they are, dates and durations in seconds."""
+def _times(series: nw.Series[Any]) -> npt.NDArray[Any]:
+    """Times as numbers, dates or durations of numpy; all but fractions are exact."""
     nw = _narwhals()
     dtype = series.dtype
     _refuse_nulls(series, "there is no time")
     if dtype == nw.Date:
         series, dtype = series.cast(nw.Datetime("us")), nw.Datetime("us")
     if dtype == nw.Datetime:
-        return np.asarray(series.dt.timestamp("ns").to_numpy(), dtype=np.int64) / 1e9
+        unit: Any = "ns" if _unit(dtype) == "ns" else "us"
+        return np.asarray(series.dt.timestamp(unit).to_numpy(), dtype=np.int64).view(f"M8[{unit}]")
     if dtype == nw.Duration:
-        return np.asarray(series.dt.total_nanoseconds().to_numpy(), dtype=np.int64) / 1e9
+        return np.asarray(series.to_numpy(), dtype=f"m8[{_unit(dtype)}]")
+    if dtype == nw.UInt64:
+        return np.asarray(series.to_numpy(), dtype=np.uint64)
+    if dtype in (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32):
+        return np.asarray(series.to_numpy(), dtype=np.int64)
     if not dtype.is_numeric():
         raise ValueError(f"column {series.name!r} holds {dtype}, and times are numbers or dates")
     times = np.asarray(series.to_numpy(), dtype=np.float64)
@@ -215,6 +235,11 @@ def _seconds(series: nw.Series[Any]) -> Array:
         row = int(np.flatnonzero(~np.isfinite(times))[0])
         raise ValueError(f"column {series.name!r}, row {row}: not a time: {times[row]}")
     return times
+
+
+def _unit(dtype: Any) -> str:
+    """The unit of dates or durations."""
+    return str(dtype.time_unit)
 
 
 def _refuse_nulls(series: nw.Series[Any], problem: str) -> None:
