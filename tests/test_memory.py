@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -17,7 +18,9 @@ FOLDER = Path(__file__).parent
 def exhausted(work, n_threads):
     """How often the work gave its answer, and how often MemoryError."""
     arguments = [sys.executable, FOLDER / "exhaustion.py", work, str(n_threads)]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300)
+    # OpenBLAS ends the process itself where threads of its own get no memory.
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     return map(int, done.stdout.split())
 

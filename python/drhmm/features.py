@@ -88,16 +88,13 @@ def choose_centers(frames: Array, n_basis: int, random_state: np.random.RandomSt
 
 def median_distance(centers: Array) -> float:
     """Median distance between different frames: the scale on which sigma is searched."""
-    shifted = centers - centers.mean(axis=0)
-    norms = (shifted**2).sum(axis=1)
-    squared = norms[:, None] + norms[None, :] - 2 * shifted @ shifted.T
-    # Equal rows can come out a rounding error apart.
-    resolution = 1e-12 * max(float(norms.max()), np.finfo(float).tiny)
-    distances = squared[np.triu_indices(len(centers), k=1)]
-    distances = distances[distances > resolution]
+    from scipy.spatial.distance import pdist
+
+    distances = pdist(centers)
+    distances = distances[distances > 0]
     if len(distances) == 0:
         raise ValueError("X has only duplicate frames: there is no distance to learn from")
-    return float(np.sqrt(np.median(distances)))
+    return float(np.median(distances))
 
 
 def random_state_of(seed: Any) -> np.random.RandomState:
