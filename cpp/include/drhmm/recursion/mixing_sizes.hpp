@@ -47,8 +47,8 @@ class MixingSize : public MixingSizes {
   }
 
  private:
-  // Few states: one lane per stretch. Many: rows of states.
-  static constexpr bool kFew = exact && P <= 16;
+  // Few states: one lane per stretch. Many, or one lane only: rows of states.
+  static constexpr bool kFew = exact && P <= (kLanes<double> > 1 ? 16 : 8);
   using InStretches = std::conditional_t<kFew, LaneRecursion<P>, RowRecursion<P, exact>>;
 
   InStretches stretches(const double* log_ratios, const StretchGroup& group, Edges* edges, double* posteriors) const {
