@@ -1,6 +1,7 @@
 // Every stage that uses threads, on one thread and on four: the same bits, and nothing for ThreadSanitizer to find.
 #include <doctest/doctest.h>
 
+#include <future>
 #include <thread>
 
 #include "drhmm/ratio/cross_validation.hpp"
@@ -117,3 +118,18 @@ TEST_CASE("folds of a cross-validation") {
   CHECK(loss[0] == loss[1]);
   CHECK(estimates[0] == estimates[1]);
 }
+
+#if defined(__linux__)
+TEST_CASE("a thread that was moved elsewhere may run wherever its maker may") {
+  cpu_set_t own, others;
+  REQUIRE(sched_getaffinity(0, sizeof own, &own) == 0);
+  std::promise<void> end;
+  std::thread thread([&] { end.get_future().wait(); });
+  move_elsewhere(thread);
+  const int result = pthread_getaffinity_np(thread.native_handle(), sizeof others, &others);
+  end.set_value();
+  thread.join();
+  REQUIRE(result == 0);
+  CHECK(CPU_EQUAL(&own, &others));
+}
+#endif

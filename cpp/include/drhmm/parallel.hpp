@@ -12,6 +12,7 @@
 
 #include "drhmm/exception_memory.hpp"
 #include "drhmm/interruption.hpp"
+#include "drhmm/processors.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
@@ -65,6 +66,7 @@ void parallel_for(Index n, int n_threads, const Task& task) {
         --n_running;
         done.notify_one();
       });
+      move_elsewhere(threads.back());
       const std::lock_guard<std::mutex> lock(mutex);
       ++n_running;
     }
