@@ -2,10 +2,8 @@
 // system has to find and clear costs more than the numbers that are computed into it.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -21,10 +19,9 @@ class AnswerMemory {
   static constexpr std::size_t kSmallest = std::size_t{1} << 17;  // bytes; for less there is no gain
   static constexpr std::size_t kMostKept = std::size_t{1} << 26;  // bytes, in all
 
-  // At least so many bytes, for numbers of any kind; throws std::bad_alloc.
+  // At least so many bytes, for numbers of any kind, up to half of what std::size_t counts; throws std::bad_alloc.
   static void* take(std::size_t bytes) {
     if (Block* const kept = take_kept(bytes)) return data(kept);
-    if (bytes > std::numeric_limits<std::size_t>::max() / 2) throw std::bad_alloc();
     try {
       return data(fresh(bytes));
     } catch (const std::bad_alloc&) {

@@ -8,6 +8,7 @@
 #include "drhmm/exponential.hpp"
 #include "drhmm/recursion/filter.hpp"
 #include "drhmm/recursion/fixed_lag.hpp"
+#include "drhmm/recursion/probabilities.hpp"
 #include "drhmm/recursion/sequences.hpp"
 #include "drhmm/recursion/smooth.hpp"
 #include "drhmm/recursion/stretches.hpp"
@@ -135,6 +136,17 @@ std::pair<Report, Steps> bind_viterbi(const Array& evidence, const Array& transm
   return {report(status), std::move(output)};
 }
 
+// An array with one dimension is one row.
+std::optional<Array> bind_normalized(const Array& values, double tolerance) {
+  require(values.ndim() == 1 || values.ndim() == 2, "values must have one or two dimensions");
+  require_aligned(values, "values");
+  const Index n = values.shape(values.ndim() - 1);
+  const Index n_rows = values.ndim() == 1 ? 1 : values.shape(0);
+  Array output = values.ndim() == 1 ? new_array<double>({n}) : new_rows(n_rows, n);
+  if (!normalize({values.data(), n_rows, n}, tolerance, {output.mutable_data(), n_rows, n})) return std::nullopt;
+  return output;
+}
+
 }  // namespace
 
 void bind_recursion(py::module_& module) {
@@ -149,6 +161,8 @@ void bind_recursion(py::module_& module) {
   define("expectation", &bind_expectation, "Smoothed posteriors and expected transition counts.", threads);
   define("viterbi", &bind_viterbi, "The most probable path.", threads, steps);
   define("fixed_lag", &bind_fixed_lag, "p(x_t = i | y_1..y_min(t+lag, T)).", py::arg("lag"), threads, steps);
+  module.def("normalized", &bind_normalized, py::arg("values").noconvert(), py::arg("tolerance"),
+             "Rows of probabilities divided by their sums; None if a number or a sum is wrong.");
   module.def(
       "exponentials",
       [](const Array& values) {

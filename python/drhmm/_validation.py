@@ -11,13 +11,16 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from . import _core
+
 Array = npt.NDArray[np.float64]
 Lengths = list[int]
 Steps = npt.NDArray[np.int64]
 
 ROW_SUM_TOLERANCE = 1e-8
 
-EPSILON = float(np.finfo(np.float64).eps)
+#: What the native core computes with, in the byte order of this machine.
+NATIVE = np.dtype(np.float64)
 
 #: Numbers above this are refused where they would overflow when squared or summed.
 LARGEST = 1e100
@@ -53,10 +56,10 @@ def refuse_masked(values: Any, name: str) -> None:
 
 def _is_plain(values: Any) -> bool:
     """Whether it is an array just as the native core takes it: most are, and looking no further saves time."""
-    if type(values) is not np.ndarray or values.dtype != np.float64:
+    if type(values) is not np.ndarray or values.dtype != NATIVE:
         return False
     flags = values.flags
-    return bool(flags.c_contiguous and flags.aligned and values.dtype.isnative)
+    return bool(flags.c_contiguous and flags.aligned)
 
 
 def as_matrix(values: Any, name: str) -> Array:
@@ -229,17 +232,10 @@ def as_weights(values: Any, sequences: Any) -> Array:
 
 
 def _as_probabilities(values: Array, name: str) -> Array:
-    """Rows of non-negative numbers that sum to one, divided by their sum to the last digit."""
-    sums = np.add.reduce(values, axis=-1, keepdims=True)
-    furthest = np.maximum.reduce(np.abs(sums - 1), axis=None)
-    # Written so that NaN is refused.
-    if not (furthest <= ROW_SUM_TOLERANCE and np.minimum.reduce(values, axis=None) >= 0):
+    """Rows of non-negative numbers that sum to one, divided by their sum to the last digit; always a new array."""
+    normalized: Array | None = _core.normalized(values, ROW_SUM_TOLERANCE)
+    if normalized is None:
         _refuse_probabilities(values, name)
-    # What is normalised already stays as it is to the last digit.
-    rounding = 4 * EPSILON * values.shape[-1]
-    if furthest <= rounding:
-        return values.copy()
-    normalized: Array = np.where(np.abs(sums - 1) <= rounding, values, values / sums)
     return normalized
 
 
@@ -269,7 +265,7 @@ def as_startprob(values: Any, n_states: int, name: str = "startprob") -> Array:
     startprob = values if _is_plain(values) else as_floats(values, name)
     if startprob.shape != (n_states,):
         raise ValueError(f"{name} must have shape {(n_states,)}, got {startprob.shape}")
-    return _as_probabilities(np.ascontiguousarray(startprob), name)
+    return _as_probabilities(startprob, name)
 
 
 def check_number(
