@@ -22,6 +22,7 @@ class KeptMemory {
     if (memory_.size() < size) memory_.resize(size);
   }
   ~KeptMemory() {
+    if (memory_.size() > kLargest / sizeof(Object)) return;
     const std::unique_lock<std::mutex> lock(mutex(), std::try_to_lock);
     if (lock.owns_lock() && kept().size() < kMost) kept().push_back(std::move(memory_));
   }
@@ -29,9 +30,11 @@ class KeptMemory {
   KeptMemory& operator=(const KeptMemory&) = delete;
 
   Object* data() { return memory_.data(); }
+  const Object* data() const { return memory_.data(); }
 
  private:
-  static constexpr std::size_t kMost = 4;
+  static constexpr std::size_t kMost = 4;                        // blocks
+  static constexpr std::size_t kLargest = std::size_t{1} << 24;  // bytes; longer work does not notice fresh pages
 
   static std::mutex& mutex() {
     static std::mutex one;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "drhmm/interruption.hpp"
+#include "drhmm/recursion/kept_memory.hpp"
 #include "drhmm/recursion/step.hpp"
 
 namespace drhmm {
@@ -109,13 +110,13 @@ class Origins {  // two bits for each of up to four states
   void set(Index t, const Eigen::Matrix<Index, N, 1>& from) {
     unsigned code = 0;
     for (int j = 0; j < N; ++j) code |= static_cast<unsigned>(from[j]) << (2 * j);
-    codes_[static_cast<std::size_t>(t)] = static_cast<std::uint8_t>(code);
+    set(t, static_cast<std::uint8_t>(code));
   }
-  void set(Index t, std::uint8_t code) { codes_[static_cast<std::size_t>(t)] = code; }
-  Index operator()(Index t, Index state) const { return codes_[static_cast<std::size_t>(t)] >> (2 * state) & 3; }
+  void set(Index t, std::uint8_t code) { codes_.data()[t] = code; }
+  Index operator()(Index t, Index state) const { return codes_.data()[t] >> (2 * state) & 3; }
 
  private:
-  std::vector<std::uint8_t> codes_;
+  KeptMemory<std::uint8_t> codes_;
 };
 
 template <>
@@ -135,14 +136,15 @@ class Origins<Eigen::Dynamic> {
 };
 
 // Steps of few states with ordinary evidence, in registers: scores_j <- max_i (scores_i + log A_ij) + log w_j. From
-// frame t on, up to the first frame that has other evidence, or a gap before it, or that no state is possible at;
-// returns it.
+// frame t on, up to the first frame that has other evidence, or a gap before it; returns it. Some state was possible at
+// the frame before, and leads to one: so is some state at each of these frames.
 template <int N>
 Index advance_ordinary(const EvidenceRows& evidence, const double* transitions, Index t, double* scores,
                        Origins<N>& origins) {
+  // In registers: hence single numbers, and no functions on arrays.
   double own[N], a[N * N];
-  std::copy(scores, scores + N, own);
-  std::copy(transitions, transitions + N * N, a);
+  for (int i = 0; i < N; ++i) own[i] = scores[i];
+  for (int i = 0; i < N * N; ++i) a[i] = transitions[i];
   for (; t < evidence.n_frames() && evidence.steps(t) == 1; ++t) {
     const double* const row = evidence.row(t);
     double pivot = row[0], least = row[0], sum = row[0];
@@ -153,7 +155,6 @@ Index advance_ordinary(const EvidenceRows& evidence, const double* transitions, 
     }
     if (!(pivot - least <= kOrdinarySpread) || sum != sum) break;
     double next[N];
-    double most = kNever;
     unsigned code = 0;
     for (int j = 0; j < N; ++j) {
       double best = own[0] + a[j];
@@ -166,15 +167,17 @@ Index advance_ordinary(const EvidenceRows& evidence, const double* transitions, 
         best = candidate > best ? candidate : best;
       }
       next[j] = best + (row[j] - pivot);
-      most = next[j] > most ? next[j] : most;
       code |= origin << (2 * j);
     }
-    if (!(most > kNever)) break;
-    const double shift = t % kRescale == 0 ? most : 0.0;
-    for (int j = 0; j < N; ++j) own[j] = next[j] - shift;
     origins.set(t, static_cast<std::uint8_t>(code));
+    if (t % kRescale == 0) {
+      double most = next[0];
+      for (int j = 1; j < N; ++j) most = next[j] > most ? next[j] : most;
+      for (int j = 0; j < N; ++j) next[j] -= most;
+    }
+    for (int j = 0; j < N; ++j) own[j] = next[j];
   }
-  std::copy(own, own + N, scores);
+  for (int i = 0; i < N; ++i) scores[i] = own[i];
   return t;
 }
 
