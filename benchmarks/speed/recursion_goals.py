@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from cases import evidence
-from table import Row, has, measured
+from table import REST, Row, has, measured
 
 from drhmm import recursion
 
@@ -91,4 +91,4 @@ def many_sequences(scale, repeats):
         smoother = jax.jit(jax.vmap(lambda block: hmm_smoother(startprob, transmat, block).smoothed_probs))
         peers["dynamax"] = lambda: np.asarray(smoother(blocks)).reshape(-1, 3)
     ours = lambda: recursion.smooth(log_ratios, transmat, startprob, lengths=lengths)  # noqa: E731
-    return measured(row, ours, peers, max(3, repeats // 2))
+    return measured(row, ours, peers, max(3, repeats // 2), rest=REST)
