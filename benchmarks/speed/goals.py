@@ -55,6 +55,7 @@ def main():
     parser.add_argument("--output", type=Path, default=HERE, help="where RESULTS.md and growth.png go")
     options = parser.parse_args()
     scale, repeats = (20, 2) if options.quick else (1, 11)
+    options.output.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
     with threadpool_limits(1):
         rows = recursion_rows(scale, repeats) + kernel_rows(scale, repeats) + [stream_row(scale, repeats)]

@@ -12,7 +12,7 @@ from cases import kernel_problem
 from sklearn.base import BaseEstimator
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
-from table import REST, Row, has, interleaved, measured, say
+from table import Row, has, interleaved, measured, say
 
 import drhmm
 from drhmm import _core, selection
@@ -58,7 +58,7 @@ def grid_rows(size, few, repeats):
         # The goal is set for scikit-learn's own estimator; what users write in numpy instead is there to compare.
         goals = dict(zip(peers, (60, None), strict=True))
         row = measured(Row(job, "s", 1, goals=goals), ours, peers, few, same=False)
-        times = interleaved({"one": ours, "two": lambda: ours(2)}, repeats, REST)
+        times = interleaved({"one": ours, "two": lambda: ours(2)}, repeats)
     two = Row("the same on two cores", "s", 1, times["two"], {"one core": times["one"]}, {"one core": 1.7})
     say(next(two.lines()))
     return [row, two]

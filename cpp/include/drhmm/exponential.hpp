@@ -1,6 +1,7 @@
 // e^x for many x <= 0 at a time.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 
 #include "drhmm/lanes.hpp"
@@ -15,24 +16,23 @@ DRHMM_INLINE Lanes<double> exponential(Lanes<double> x) {
   // x = k log 2 + r; the first part of log 2 has so few digits that its product with k is exact.
   constexpr double kLog2High = 6.93147180369123816490e-01;
   constexpr double kLog2Low = 1.90821492927058770002e-10;
+  constexpr double kUnit = static_cast<double>(std::int64_t{1} << kShift);
   using Value = Lanes<double>;
-  constexpr double kRound = Bits<double>::kRound + kShift;
-  const Value rounded = x * 1.4426950408889634 + kRound;
-  const Value k = rounded - kRound;
+  const Nearest<double> nearest(x * 1.4426950408889634);
+  const Value k = nearest.n();
   const Value r = (x - k * kLog2High) - k * kLog2Low;
-  Value p = 2.4994314816236953e-08 * r + 2.763229322970563e-07;
-  p = p * r + 2.7557622499311845e-06;
-  p = p * r + 2.480148652158092e-05;
-  p = p * r + 0.00019841269432715298;
-  p = p * r + 0.0013888888951223825;
-  p = p * r + 0.008333333333559253;
-  p = p * r + 0.04166666666649277;
-  p = p * r + 0.1666666666666617;
-  p = p * r + 0.5000000000000018;
-  p = p * r + 1.0;
-  p = p * r + 1.0;
-  const Value zero{};
-  return x < -708.0 - kShift * 0.6931471805599453 ? zero : times_power_of_two<double>(p, rounded);
+  Value p = kUnit * 2.4994314816236953e-08 * r + kUnit * 2.763229322970563e-07;
+  p = p * r + kUnit * 2.7557622499311845e-06;
+  p = p * r + kUnit * 2.480148652158092e-05;
+  p = p * r + kUnit * 0.00019841269432715298;
+  p = p * r + kUnit * 0.0013888888951223825;
+  p = p * r + kUnit * 0.008333333333559253;
+  p = p * r + kUnit * 0.04166666666649277;
+  p = p * r + kUnit * 0.1666666666666617;
+  p = p * r + kUnit * 0.5000000000000018;
+  p = p * r + kUnit;
+  p = p * r + kUnit;
+  return nearest.times(p, x, -708.0 - kShift * 0.6931471805599453);
 }
 
 // values <- e^values 2^kShift for n values <= 0.

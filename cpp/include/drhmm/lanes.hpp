@@ -6,6 +6,10 @@
 #include <type_traits>
 #include <utility>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include "drhmm/types.hpp"
 
 namespace drhmm {
@@ -39,6 +43,10 @@ struct Bits<float> {
 };
 
 // DRHMM_SCALAR: as a compiler without vector types sees it, to test that.
+#if defined(__GNUC__) && defined(__AVX512F__) && !defined(DRHMM_SCALAR)
+#define DRHMM_HAS_SCALING  // instructions that round numbers, and multiply them by powers of two
+#endif
+
 #if defined(__GNUC__) && !defined(DRHMM_SCALAR)
 #define DRHMM_INLINE inline __attribute__((always_inline))
 template <class Real>
@@ -110,26 +118,53 @@ inline void set_lane(Lanes<double>& value, Index lane, double number) {
   std::memcpy(reinterpret_cast<char*>(&value) + lane * Index{sizeof number}, &number, sizeof number);
 }
 
-// p * 2^n, where rounded = n + kRound: the low bits of that sum are n, which is added to the exponent of p.
+// The integers n that are nearest to numbers, and products with 2^n.
 template <class Real>
-inline Lanes<Real> times_power_of_two(Lanes<Real> p, const Lanes<Real>& rounded) {
-  typename Register<Real>::Unsigned power, bits;  // wraps where x is out of range, which the caller leaves out
-  std::memcpy(&power, &rounded, sizeof power);
-  std::memcpy(&bits, &p, sizeof bits);
-  bits += power << Bits<Real>::kMantissa;
-  std::memcpy(&p, &bits, sizeof p);
-  return p;
-}
+class Nearest {
+ public:
+#if defined(DRHMM_HAS_SCALING)
+  explicit DRHMM_INLINE Nearest(const Lanes<Real>& x) : n_(nearest(x)) {}
+  DRHMM_INLINE Lanes<Real> n() const { return n_; }
+  // p 2^n, but exactly 0 where x < least; there, n may be anything.
+  DRHMM_INLINE Lanes<Real> times(const Lanes<Real>& p, const Lanes<Real>& x, Real least) const {
+    return scaled(p, n_, x, least);
+  }
 
-// 2^x for x <= 0, and for x > 0 as for 0; exactly 0 below the range of normal numbers.
-// x = n + f with |f| <= 1/2, and 2^f by the polynomial with the smallest relative error: 2.1e-16 in double (degree 10),
-// 7.5e-8 in float (degree 5).
+ private:
+  static DRHMM_INLINE __m512d nearest(__m512d x) { return _mm512_roundscale_pd(x, 0); }
+  static DRHMM_INLINE __m512 nearest(__m512 x) { return _mm512_roundscale_ps(x, 0); }
+  static DRHMM_INLINE __m512d scaled(__m512d p, __m512d n, __m512d x, double least) {
+    return _mm512_maskz_scalef_pd(_mm512_cmp_pd_mask(x, _mm512_set1_pd(least), _CMP_NLT_UQ), p, n);
+  }
+  static DRHMM_INLINE __m512 scaled(__m512 p, __m512 n, __m512 x, float least) {
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(least), _CMP_NLT_UQ), p, n);
+  }
+
+  Lanes<Real> n_;
+#else
+  explicit DRHMM_INLINE Nearest(const Lanes<Real>& x) : rounded_(x + Bits<Real>::kRound) {}
+  DRHMM_INLINE Lanes<Real> n() const { return rounded_ - Bits<Real>::kRound; }
+  // p 2^n, but exactly 0 where x < least; there, n may be anything.
+  DRHMM_INLINE Lanes<Real> times(Lanes<Real> p, const Lanes<Real>& x, Real least) const {
+    // The low bits of n + kRound are n, which is added to the exponent of p.
+    typename Register<Real>::Unsigned power, bits;  // wraps where x < least
+    std::memcpy(&power, &rounded_, sizeof power);
+    std::memcpy(&bits, &p, sizeof bits);
+    bits += power << Bits<Real>::kMantissa;
+    std::memcpy(&p, &bits, sizeof p);
+    const Lanes<Real> zero{};
+    return x < least ? zero : p;
+  }
+
+ private:
+  Lanes<Real> rounded_;
+#endif
+};
+
+// 2^f for |f| <= 1/2, by the polynomial with the smallest relative error: 2.1e-16 in double (degree 10), 7.5e-8 in
+// float (degree 5).
 template <class Real>
-inline Lanes<Real> exp2_of_negative(Lanes<Real> x) {
-  const Lanes<Real> zero{};
-  x = x > zero ? zero : x;
-  const Lanes<Real> rounded = x + Bits<Real>::kRound;
-  const Lanes<Real> f = x - (rounded - Bits<Real>::kRound);
+DRHMM_INLINE Lanes<Real> exp2_of_fraction(const Lanes<Real>& f) {
   Lanes<Real> p;
   if constexpr (sizeof(Real) == sizeof(double)) {
     p = 7.037279530582804e-09 * f + 1.0208537904552164e-07;
@@ -149,7 +184,16 @@ inline Lanes<Real> exp2_of_negative(Lanes<Real> x) {
     p = p * f + 0.6931469670650352F;
     p = p * f + 1.0000000716547142F;
   }
-  return x < Bits<Real>::kSmallestExponent ? zero : times_power_of_two<Real>(p, rounded);
+  return p;
+}
+
+// 2^x for x <= 0, and for x > 0 as for 0; exactly 0 below the range of normal numbers.
+template <class Real>
+inline Lanes<Real> exp2_of_negative(Lanes<Real> x) {
+  const Lanes<Real> zero{};
+  x = zero < x ? zero : x;
+  const Nearest<Real> nearest(x);
+  return nearest.times(exp2_of_fraction<Real>(x - nearest.n()), x, Bits<Real>::kSmallestExponent);
 }
 
 // Square blocks of numbers: rows[i][l] and rows[l][i] change places, in log2(kLanes) rounds of exchanges between rows
