@@ -44,3 +44,8 @@ def test_a_chain_follows_its_transitions():
 def test_negative_noise_is_refused():
     with pytest.raises(ValueError, match="noise must be in"):
         sines(10, noise=-1)
+
+
+def test_a_chain_without_states_is_refused():
+    with pytest.raises(ValueError, match=r"transmat is empty: shape \(0, 0\)"):
+        markov_chain(5, np.zeros((0, 0)))

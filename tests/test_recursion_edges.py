@@ -202,6 +202,10 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"transmat: the sum of row 1 is 0.9, not 1"):
             recursion.smooth(problem[0], [[1, 0, 0], [0.5, 0.4, 0], [0, 0, 1]], problem[2])
 
+    def test_a_row_that_nearly_sums_to_one_counts_as_if_it_did(self, problem):
+        nearly = problem[1] * [[1 + 1e-9], [1], [1 - 1e-9]]
+        assert_allclose(recursion.smooth(problem[0], nearly, problem[2]), recursion.smooth(*problem), rtol=1e-13)
+
     def test_negative_transition(self, problem):
         with pytest.raises(ValueError, match=r"transmat has -0.5 at column 1 of row 0"):
             recursion.smooth(problem[0], [[1.5, -0.5, 0], [0, 1, 0], [0, 0, 1]], problem[2])

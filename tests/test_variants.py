@@ -129,6 +129,15 @@ class TestEveryVariant:
             problem = evidence_problem(n_states, 200, n_states)
             assert (variant.viterbi(*problem, [200])[1] == reference.viterbi(*problem)).all()
 
+    def test_probabilities_are_divided_by_their_sums(self, variant):
+        rows = np.array([[0.25, 0.75], [0.3 + 1e-9, 0.7], [-0.0, 1.0]])
+        expected = rows / np.array([[1], [1 + 1e-9], [1]])
+        assert_allclose(variant.normalized(rows, 1e-8), expected, rtol=1e-15)
+
+    @pytest.mark.parametrize("row", [[0.5, 0.6], [1.5, -0.5], [np.nan, 1.0], [np.inf, 0.0], [1 - 2e-8, 0.0]])
+    def test_what_are_no_probabilities_is_refused(self, variant, row):
+        assert variant.normalized(np.array([[0.5, 0.5], row]), 1e-8) is None
+
     def test_exponentials(self, variant):
         values = -np.concatenate([np.linspace(0, 708, 100_001), [0.0, 1e-300, 709.0, 1e300, np.inf]])
         expected = np.exp(values)

@@ -22,6 +22,7 @@ from instructions import instruction_lines
 from kernel_goals import kernel_rows, memory_line, stream_row
 from learning_goals import em_line, import_line, learning_rows
 from recursion_goals import recursion_rows
+from table import REST
 from threadpoolctl import threadpool_limits
 
 import drhmm
@@ -69,7 +70,9 @@ def main():
         f"{time.perf_counter() - begin:.0f} s. {processor()}, {os.cpu_count()} cores, instruction set {_core.ISA}, "
         f"Python {platform.python_version()}, {versions()}, drhmm {drhmm.__version__}.",
         "",
-        f"Medians of {repeats} interleaved runs, one thread unless said otherwise; answers are asserted first.",
+        f"Medians of {repeats} interleaved runs, of a third as many where a run takes long and of half as many on all "
+        f"cores, with a rest of {REST} s before each of these: threads of a peer spin on after its answer. One thread "
+        "unless said otherwise; answers are asserted first.",
         "",
         "| job | drhmm | peer | ratio | goal | met |",
         "|---|---|---|---|---|---|",

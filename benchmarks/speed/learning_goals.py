@@ -55,7 +55,7 @@ def grid_rows(size, few, repeats):
         assert 0.8 < fitted.selection_.loss.min() / 3 / -ridge_search().best_score_ < 1.25
         job = f"fit, {size} x {size} grid, N=1500, B=300, S=3"
         peers = {"GridSearchCV of KernelRidge": ridge_search, "GridSearchCV of the same in numpy": numpy_search}
-        # The goal is set for scikit-learn's own estimator; what users write in numpy instead is there to compare.
+        # The goal was set by the time of scikit-learn's own estimator; the same in numpy is there to compare.
         goals = dict(zip(peers, (60, None), strict=True))
         row = measured(Row(job, "s", 1, goals=goals), ours, peers, few, same=False)
         times = interleaved({"one": ours, "two": lambda: ours(2)}, repeats)

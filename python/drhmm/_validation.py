@@ -255,6 +255,8 @@ def _refuse_probabilities(values: Array, name: str) -> NoReturn:
 def as_transmat(values: Any, n_states: int, name: str = "transmat") -> Array:
     """(S, S) with rows that sum to one."""
     transmat = as_matrix(values, name)
+    if n_states == 0:
+        raise ValueError(f"{name} is empty: shape {transmat.shape}")
     if transmat.shape != (n_states, n_states):
         raise ValueError(f"{name} must have shape {(n_states, n_states)}, got {transmat.shape}")
     return _as_probabilities(transmat, name)

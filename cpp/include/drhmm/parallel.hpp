@@ -60,20 +60,20 @@ void parallel_for(Index n, int n_threads, const Task& task) {
   threads.reserve(static_cast<std::size_t>(n_workers - 1));
   try {
     for (Index k = 1; k < n_workers; ++k) {
+      // Held until the thread is counted, and has been moved: before that it cannot end.
+      const std::lock_guard<std::mutex> creating(mutex);
       threads.emplace_back([&] {
         if (make_exception_memory()) work();  // the others, and the caller, do what this thread does not
         const std::lock_guard<std::mutex> lock(mutex);
         --n_running;
         done.notify_one();
       });
-      move_elsewhere(threads.back());
-      const std::lock_guard<std::mutex> lock(mutex);
       ++n_running;
+      move_elsewhere(threads.back());
     }
   } catch (...) {  // the system has no thread left to give: the ones that started, and this one, do the work
   }
   work();
-  // A thread that ended before it was counted leaves n_running at -1 for a moment, never above what is running.
   std::unique_lock<std::mutex> lock(mutex);
   while (n_running > 0) {
     done.wait_for(lock, kPatience);

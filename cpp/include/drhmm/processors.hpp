@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#if defined(__linux__) && defined(_GNU_SOURCE)
+#if defined(__linux__) && defined(_GNU_SOURCE) && !defined(__ANDROID__)
 #include <pthread.h>
 #include <sched.h>
 #endif
@@ -11,9 +11,10 @@
 namespace drhmm {
 
 // Moves a new thread to a processor that its maker is not using. After a pause Linux may start it on its maker's, and
-// move it only when the work is nearly done, although others are idle. It may run everywhere afterwards, as before.
+// move it only when the work is nearly done, although others are idle. It may run everywhere afterwards, as before. The
+// thread must not end meanwhile: for the system, one that has ended is the maker itself.
 inline void move_elsewhere([[maybe_unused]] std::thread& thread) noexcept {
-#if defined(__linux__) && defined(_GNU_SOURCE)
+#if defined(__linux__) && defined(_GNU_SOURCE) && !defined(__ANDROID__)
   const int here = sched_getcpu();
   cpu_set_t allowed;
   if (here < 0 || here >= CPU_SETSIZE) return;

@@ -19,7 +19,7 @@ class KeptMemory {
       memory_ = std::move(kept().back());
       kept().pop_back();
     }
-    if (memory_.size() < size) memory_.resize(size);
+    if (memory_.size() < size) memory_ = std::vector<Object>(size);
   }
   ~KeptMemory() {
     if (memory_.size() > kLargest / sizeof(Object)) return;

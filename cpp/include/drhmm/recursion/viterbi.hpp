@@ -236,7 +236,8 @@ Status viterbi(const EvidenceRows& evidence, const LogChain& chain, std::int64_t
 }  // namespace detail
 
 // path (T): argmax over x_1..x_T of p(x_1..x_T | y_1..y_T) for the states at the frames, whatever happened in gaps
-// between them; of equally probable predecessors the first state wins. At most 65536 states.
+// between them; of equally probable predecessors the first state wins. At most 65536 states. Every row of the
+// transition matrix has a number above zero.
 inline Status viterbi(const EvidenceRows& evidence, const LogChain& chain, std::int64_t* path) {
   switch (chain.n_states()) {
     case 2:
