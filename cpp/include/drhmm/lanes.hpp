@@ -122,6 +122,7 @@ inline void set_lane(Lanes<double>& value, Index lane, double number) {
 template <class Real>
 class Nearest {
  public:
+  Nearest() = default;
 #if defined(DRHMM_HAS_SCALING)
   explicit DRHMM_INLINE Nearest(const Lanes<Real>& x) : n_(nearest(x)) {}
   DRHMM_INLINE Lanes<Real> n() const { return n_; }

@@ -2,85 +2,21 @@
 // vector register walks through a stretch of its own.
 //
 // In a mixing chain the smallest entry of a predicted message is at least 2^-20 of its sum, so that one power of two
-// per frame, taken from the frame before and therefore never waited for, keeps all messages within range (level.hpp).
+// every few frames keeps all messages within range (level.hpp).
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
-#include "drhmm/exponential.hpp"
-#include "drhmm/lanes.hpp"
 #include "drhmm/recursion/kept_memory.hpp"
-#include "drhmm/recursion/level.hpp"
+#include "drhmm/recursion/lane_message.hpp"
+#include "drhmm/recursion/lane_weights.hpp"
 #include "drhmm/recursion/stretch.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
-
-// One number per state and lane.
-template <int S>
-struct LaneMessage {
-  Lanes<double> value[S];
-
-  static LaneMessage ones() {
-    LaneMessage result;
-    for (int i = 0; i < S; ++i) result.value[i] = all(1.0);
-    return result;
-  }
-  // result_j = sum_i value_i matrix_ij
-  DRHMM_INLINE LaneMessage times(const double (&matrix)[S][S]) const {
-    LaneMessage result;
-    for (int j = 0; j < S; ++j) {
-      result.value[j] = value[0] * matrix[0][j];
-      for (int i = 1; i < S; ++i) result.value[j] += value[i] * matrix[i][j];
-    }
-    return result;
-  }
-  DRHMM_INLINE LaneMessage times(const LaneMessage& other) const {
-    LaneMessage result;
-    for (int i = 0; i < S; ++i) result.value[i] = value[i] * other.value[i];
-    return result;
-  }
-  DRHMM_INLINE LaneMessage times(const Lanes<double>& factor) const {
-    LaneMessage result;
-    for (int i = 0; i < S; ++i) result.value[i] = value[i] * factor;
-    return result;
-  }
-  DRHMM_INLINE Lanes<double> sum() const {
-    Lanes<double> result = value[0];
-    for (int i = 1; i < S; ++i) result += value[i];
-    return result;
-  }
-  DRHMM_INLINE LaneMessage normalized() const { return times(1.0 / sum()); }
-  // 2^(level - n) for a sum in [2^n, 2^(n+1)).
-  template <int level>
-  DRHMM_INLINE Lanes<double> factor_to_level() const {
-    const Lanes<double> total = sum();
-    typename Register<double>::Unsigned bits;  // the compiler may add the constants first, beyond a signed number
-    std::memcpy(&bits, &total, sizeof bits);
-    bits = (std::uint64_t{2046} << 52) - (bits & (std::uint64_t{0x7FF} << 52)) + (std::uint64_t{level} << 52);
-    Lanes<double> power;
-    std::memcpy(&power, &bits, sizeof power);
-    return power;
-  }
-  // Lanes of another message where their bits are set.
-  DRHMM_INLINE LaneMessage replaced(std::uint8_t bits, const LaneMessage& other) const {
-    alignas(64) double flags[kLanes<double>];
-    for (int lane = 0; lane < kLanes<double>; ++lane) flags[lane] = bits >> lane & 1;
-    const Lanes<double> is_set = load(flags);
-    LaneMessage result;
-    for (int i = 0; i < S; ++i) result.value[i] = is_set > 0.5 ? other.value[i] : value[i];
-    return result;
-  }
-  std::vector<double> of_lane(Index lane) const {
-    std::vector<double> result(S);
-    for (int i = 0; i < S; ++i) result[static_cast<std::size_t>(i)] = lane_of(value[i], lane);
-    return result;
-  }
-};
 
 // The posteriors of a group of kWidth stretches, and what they saw at their edges.
 template <int S>
@@ -106,11 +42,10 @@ class LaneRecursion {
   // Both return false, with nothing of use written, if a row is neither ordinary evidence nor missing.
   bool filter() {
     Message weights[kBlock], messages[kBlock];
-    Message last = Message::ones();
+    Message last = unknown();
     for (Index first = 0; first < group_.n_steps(); first += kBlock) {
       const Index count = std::min(kBlock, group_.n_steps() - first);
-      if (!weigh(first, count, weights)) return false;
-      last = forward(first, count, last, weights, messages);
+      if (!forward(first, count, last, weights, messages)) return false;
       for (Index k = 0; k < count; ++k) messages[k] = messages[k].normalized();
       write<1>(first, count, messages);
     }
@@ -125,18 +60,17 @@ class LaneRecursion {
     warm_up = (warm_up + kBlock - 1) / kBlock * kBlock;
     KeptMemory<Message> memory(static_cast<std::size_t>(2 * (kChunk + warm_up)));  // 2 MB, or 9 MB for 16 states
     Message *const weights = memory.data(), *const messages = weights + kChunk + warm_up;
-    Message last = Message::ones(), assumed = Message::ones();
+    Message last = unknown(), assumed = unknown();
     Index filled = 0;
     for (Index base = 0; base < group_.n_steps(); base += kChunk) {
       const Index end = std::min(group_.n_steps() - base, kChunk + warm_up);
       for (; filled < end; filled += kBlock) {
         const Index count = std::min(kBlock, end - filled);
-        if (!weigh(base + filled, count, weights + filled)) return false;
-        last = forward(base + filled, count, last, weights + filled, messages + filled);
+        if (!forward(base + filled, count, last, weights + filled, messages + filled)) return false;
       }
       const bool is_last = base + end == group_.n_steps();
       const Message expected = assumed;
-      Message back = Message::ones();
+      Message back = unknown();
       for (Index stop = end; stop > 0;) {
         const Index first = (stop - 1) / kBlock * kBlock;
         if (stop == kChunk && !is_last) assumed = back;
@@ -158,61 +92,68 @@ class LaneRecursion {
 
  private:
   using Message = LaneMessage<S>;
+  using Weights = LaneWeights<S>;
   using Value = Lanes<double>;
-  static constexpr Index kBlock = 16;  // frames of all lanes between which lanes and rows change places
-  static constexpr int kLevel = 128;   // of messages
+  static constexpr Index kBlock = 16;    // frames of all lanes between which lanes and rows change places
+  static constexpr Index kRescaled = 8;  // frames after which messages are brought back to their level
+  // Of messages; they lose 2^20 in a frame at most, and backward ones 2^20 more.
+  static constexpr int kLevel = 128 + 20 * (kRescaled + 1);
 
-  // weights (count) <- w_i(y_t) 2^kWeightShift relative to the likeliest state of each frame; missing frames have
-  // 2^kWeightShift everywhere.
-  bool weigh(Index first, Index count, Message* weights) const {
-    read(first, count, weights);
-    Value trouble{};  // 0, or NaN in the lanes that hold a row out of the ordinary
-    for (Index k = 0; k < count; ++k) {
-      Message row = weights[k];
-      trouble += center(row);
-      weights[k] = weighed(row);
-    }
+  static Message unknown() { return Message::constant(std::ldexp(1.0, kLevel)); }
+  static DRHMM_INLINE Message rescaled(const Message& message) {
+    return message.times(message.template factor_to_level<kLevel>());
+  }
+  static bool is_ordinary(const Value& trouble) {
     for (Index lane = 0; lane < kWidth; ++lane) {
-      if (std::isnan(lane_of(trouble, lane))) return weigh_missing(first, count, weights);
+      if (std::isnan(lane_of(trouble, lane))) return false;
     }
     return true;
   }
 
-  // The same where frames are missing; false if there is anything else out of the ordinary.
-  bool weigh_missing(Index first, Index count, Message* weights) const {
+  // weights (count) <- w_i(y_t) 2^kWeightShift relative to the likeliest state of each frame, messages (count)
+  // <- f(t) = w(t) .* A^T f(t-1), where last is f of the frame before the block and becomes that of its last frame.
+  bool forward(Index first, Index count, Message& last, Message* weights, Message* messages) {
+    if (count == kBlock && group_.is_uneventful(first, count)) {
+      read(first, count, weights);
+      Message next = last;
+      Value trouble{};
+      for (Index some = 0; some < kBlock; some += Weights::kTogether) {
+        if (some % kRescaled == 0) next = rescaled(next);
+        trouble += Weights::weigh(weights + some);
+        for (Index k = some; k < some + Weights::kTogether; ++k) {
+          next = next.times(forward_).times(weights[k]);
+          messages[k] = next;
+        }
+      }
+      if (is_ordinary(trouble)) {
+        last = next;
+        return true;
+      }
+    }
+    if (!weigh_block(first, count, weights)) return false;
+    last = eventful_forward(first, count, last, weights, messages);
+    return true;
+  }
+
+  // Missing frames have weights 2^kWeightShift everywhere; false if there is anything else out of the ordinary.
+  bool weigh_block(Index first, Index count, Message* weights) const {
     read(first, count, weights);
-    for (Index k = 0; k < count; ++k) center(weights[k]);
     for (Index lane = 0; lane < kWidth; ++lane) {
       if (!mend(first, count, lane, weights)) return false;
     }
-    for (Index k = 0; k < count; ++k) weights[k] = weighed(weights[k]);
+    for (Index k = 0; k < kBlock; k += Weights::kTogether) Weights::weigh(weights + k);
     return true;
   }
 
-  static DRHMM_INLINE Message weighed(const Message& centered) {
-    Message result;
-    for (int i = 0; i < S; ++i) result.value[i] = exponential<kWeightShift>(centered.value[i]);
-    return result;
-  }
-
-  // row <- row - max; returns 0 where the largest entry is finite and none is NaN (-inf excludes a state), else NaN.
-  static DRHMM_INLINE Value center(Message& row) {
-    Value most = row.value[0];
-    for (int i = 1; i < S; ++i) most = row.value[i] > most ? row.value[i] : most;
-    const Value zero{}, sum = row.sum();
-    for (int i = 0; i < S; ++i) row.value[i] -= most;
-    return (most - most) + (sum == sum ? zero : sum);
-  }
-
   // Missing frames of a lane carry no evidence; false if there is anything else out of the ordinary.
-  bool mend(Index first, Index count, Index lane, Message* weights) const {
+  bool mend(Index first, Index count, Index lane, Message* rows) const {
     const Stretch& own = group_[lane];
     for (Index k = 0; k < count && own.from + first + k < own.to; ++k) {
       const double* const row = log_ratios_ + (own.from + first + k) * S;
       const auto n_nan = std::count_if(row, row + S, [](double value) { return std::isnan(value); });
       if (n_nan == 0 && std::isfinite(*std::max_element(row, row + S))) continue;
       if (n_nan < S) return false;
-      for (int i = 0; i < S; ++i) set_lane(weights[k].value[i], lane, 0);
+      for (int i = 0; i < S; ++i) set_lane(rows[k].value[i], lane, 0);
     }
     return true;
   }
@@ -239,7 +180,7 @@ class LaneRecursion {
     for (Index lane = 0; lane < kWidth; ++lane) {
       const Index n_there = std::clamp<Index>(group_[lane].n_steps() - first, 0, count) * S;
       for (Index place = 0; place < n_there; ++place) set_lane(values[place], lane, rows[lane][place]);
-      for (Index place = n_there; place < count * S; ++place) set_lane(values[place], lane, 0);
+      for (Index place = n_there; place < kBlock * S; ++place) set_lane(values[place], lane, 0);
     }
   }
 
@@ -273,21 +214,17 @@ class LaneRecursion {
     }
   }
 
-  // messages (count) <- f(t) = w(t) .* A^T f(t-1), where last is f of the frame before the block; returns that of the
-  // block's last frame.
-  Message forward(Index first, Index count, Message last, const Message* weights, Message* messages) {
-    Value scale = last.template factor_to_level<kLevel>();
+  // The same where sequences start, or stretches begin or end.
+  Message eventful_forward(Index first, Index count, Message last, const Message* weights, Message* messages) {
     for (Index k = 0; k < count; ++k) {
-      Message next = last.times(forward_);
-      if (const std::uint8_t starting = group_.starting(first + k); starting != 0) {
-        next = next.times(scale).replaced(starting, start_);
-        scale = all(1.0);
-      }
+      const std::uint8_t starting = group_.starting(first + k);
       if (group_.cut(first + k) != 0) show(first + k, last, &Edges::before_begin, &Edges::before_end);
-      last = next.times(weights[k].times(scale));
-      if (!can_start_anywhere_ && group_.starting(first + k) != 0) last = checked_start(first + k, last);
+      if (k % kRescaled == 0) last = rescaled(last);
+      last = last.times(forward_);
+      if (starting != 0) last = last.replaced(starting, start_);
+      last = last.times(weights[k]);
+      if (starting != 0 && !can_start_anywhere_) last = checked_start(first + k, last);
       messages[k] = last;
-      scale = last.template factor_to_level<kLevel>();
     }
     return last;
   }
@@ -295,15 +232,27 @@ class LaneRecursion {
   // Posteriors f(t) .* b(t), normalised, with b(t-1) = A (w(t) .* b(t)), where back is b of the block's last frame;
   // returns that of the frame before the block.
   template <bool is_written>
-  Message backward(Index first, Index count, Message back, const Message* weights, const Message* messages) {
+  Message backward(Index first, Index count, const Message& back, const Message* weights, const Message* messages) {
+    if (count == kBlock && group_.is_uneventful(first, count)) {
+      return backward<is_written, false>(first, kBlock, back, weights, messages);
+    }
+    return backward<is_written, true>(first, count, back, weights, messages);
+  }
+
+  template <bool is_written, bool is_eventful>
+  DRHMM_INLINE Message backward(Index first, Index count, Message back, const Message* weights,
+                                const Message* messages) {
     Message posteriors[kBlock];
     for (Index k = count - 1; k >= 0; --k) {
+      if (k % kRescaled == kRescaled - 1 || k == count - 1) back = rescaled(back);
       if constexpr (is_written) posteriors[k] = messages[k].times(back).normalized();
-      back = back.times(weights[k].times(back.template factor_to_level<kLevel>())).times(backward_);
-      if (const std::uint8_t starting = group_.starting(first + k); starting != 0) {
-        back = back.replaced(starting, Message::ones());
+      back = back.times(weights[k]).times(backward_);
+      if constexpr (is_eventful) {
+        if (const std::uint8_t starting = group_.starting(first + k); starting != 0) {
+          back = back.replaced(starting, unknown());
+        }
+        if (group_.cut(first + k) != 0) show(first + k, back, &Edges::back_to_begin, &Edges::back_to_end);
       }
-      if (group_.cut(first + k) != 0) show(first + k, back, &Edges::back_to_begin, &Edges::back_to_end);
     }
     if constexpr (is_written) write<-1>(first, count, posteriors);
     return back;

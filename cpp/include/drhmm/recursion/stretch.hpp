@@ -92,6 +92,12 @@ class StretchGroup {
   // The lanes, as bits, in which a sequence starts at a step, or in which their stretch begins or ends there.
   std::uint8_t starting(Index step) const { return starting_[static_cast<std::size_t>(step)]; }
   std::uint8_t cut(Index step) const { return cut_[static_cast<std::size_t>(step)]; }
+  // Whether there is no such lane at any of the steps.
+  bool is_uneventful(Index first, Index count) const {
+    unsigned lanes = 0;
+    for (Index step = first; step < first + count; ++step) lanes |= starting(step) | cut(step);
+    return lanes == 0;
+  }
 
   // Tells the edges of lanes that are at a cut what message_of(lane) knows of the frame before it.
   template <class MessageOf>
