@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "drhmm/exponential.hpp"
 #include "drhmm/lanes.hpp"
 #include "drhmm/types.hpp"
 

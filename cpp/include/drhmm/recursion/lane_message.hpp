@@ -39,6 +39,11 @@ struct LaneMessage {
     for (int i = 0; i < S; ++i) result.value[i] = value[i] * factor;
     return result;
   }
+  DRHMM_INLINE LaneMessage plus(const LaneMessage& other) const {
+    LaneMessage result;
+    for (int i = 0; i < S; ++i) result.value[i] = value[i] + other.value[i];
+    return result;
+  }
   DRHMM_INLINE Lanes<double> sum() const {
     Lanes<double> result = value[0];
     for (int i = 1; i < S; ++i) result += value[i];

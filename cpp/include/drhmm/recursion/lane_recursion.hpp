@@ -31,7 +31,8 @@ class LaneRecursion {
         group_(group),
         edges_(edges),
         log_ratios_(log_ratios),
-        posteriors_(posteriors) {
+        posteriors_(posteriors),
+        is_streamed_(posteriors_are_streamed()) {
     const double unshift = std::ldexp(1.0, -kWeightShift);
     for (int i = 0; i < S; ++i) {
       start_.value[i] = all(startprob[i] * std::ldexp(unshift, kLevel));
@@ -49,6 +50,7 @@ class LaneRecursion {
       for (Index k = 0; k < count; ++k) messages[k] = messages[k].normalized();
       write<1>(first, count, messages);
     }
+    fence_streams();
     return true;
   }
 
@@ -58,7 +60,7 @@ class LaneRecursion {
     // With many states the cache would hold hardly more than the warm-up of a chunk: chunks are long then.
     constexpr Index kChunk = S <= 8 ? 4096 / S / kBlock * kBlock : 4096;
     warm_up = (warm_up + kBlock - 1) / kBlock * kBlock;
-    KeptMemory<Message> memory(static_cast<std::size_t>(2 * (kChunk + warm_up)));  // 2 MB, or 9 MB for 16 states
+    KeptMemory<Message> memory(static_cast<std::size_t>(2 * (kChunk + warm_up)));  // 1 MB, or 9 MB for 16 states
     Message *const weights = memory.data(), *const messages = weights + kChunk + warm_up;
     Message last = unknown(), assumed = unknown();
     Index filled = 0;
@@ -87,15 +89,17 @@ class LaneRecursion {
       std::copy_n(weights + kChunk, filled, weights);
       std::copy_n(messages + kChunk, filled, messages);
     }
+    fence_streams();
     return true;
   }
 
  private:
   using Message = LaneMessage<S>;
-  using Weights = LaneWeights<S>;
+  using Weights = QuickWeights<S>;
   using Value = Lanes<double>;
-  static constexpr Index kBlock = 16;    // frames of all lanes between which lanes and rows change places
-  static constexpr Index kRescaled = 8;  // frames after which messages are brought back to their level
+  // Frames of all lanes between which lanes and rows change places; a fraction of the first-level cache.
+  static constexpr Index kBlock = S <= 8 ? 16 : 4;
+  static constexpr Index kRescaled = 8;  // frames after which messages are brought back to their level, at the latest
   // Of messages; they lose 2^20 in a frame at most, and backward ones 2^20 more.
   static constexpr int kLevel = 128 + 20 * (kRescaled + 1);
 
@@ -103,9 +107,10 @@ class LaneRecursion {
   static DRHMM_INLINE Message rescaled(const Message& message) {
     return message.times(message.template factor_to_level<kLevel>());
   }
-  static bool is_ordinary(const Value& trouble) {
+  static bool is_ordinary(const Message& message) {
+    const Value sum = message.sum();
     for (Index lane = 0; lane < kWidth; ++lane) {
-      if (std::isnan(lane_of(trouble, lane))) return false;
+      if (std::isnan(lane_of(sum, lane))) return false;
     }
     return true;
   }
@@ -113,49 +118,46 @@ class LaneRecursion {
   // weights (count) <- w_i(y_t) 2^kWeightShift relative to the likeliest state of each frame, messages (count)
   // <- f(t) = w(t) .* A^T f(t-1), where last is f of the frame before the block and becomes that of its last frame.
   bool forward(Index first, Index count, Message& last, Message* weights, Message* messages) {
-    if (count == kBlock && group_.is_uneventful(first, count)) {
+    const bool is_uneventful = count == kBlock && group_.is_uneventful(first, count);
+    if (is_uneventful) {
       read(first, count, weights);
       Message next = last;
-      Value trouble{};
       for (Index some = 0; some < kBlock; some += Weights::kTogether) {
         if (some % kRescaled == 0) next = rescaled(next);
-        trouble += Weights::weigh(weights + some);
+        Weights::weigh(weights + some);
         for (Index k = some; k < some + Weights::kTogether; ++k) {
           next = next.times(forward_).times(weights[k]);
           messages[k] = next;
         }
       }
-      if (is_ordinary(trouble)) {
+      if (is_ordinary(next)) {  // every transition is possible: NaN of any weight would have reached the last message
         last = next;
         return true;
       }
     }
-    if (!weigh_block(first, count, weights)) return false;
+    if ((is_uneventful || !weigh(first, count, weights)) && !weigh_or_miss(first, count, weights)) return false;
     last = eventful_forward(first, count, last, weights, messages);
     return true;
   }
 
-  // Missing frames have weights 2^kWeightShift everywhere; false if there is anything else out of the ordinary.
-  bool weigh_block(Index first, Index count, Message* weights) const {
+  // Weights of frames; false if one is not ordinary evidence, or may not be.
+  bool weigh(Index first, Index count, Message* weights) const {
     read(first, count, weights);
-    for (Index lane = 0; lane < kWidth; ++lane) {
-      if (!mend(first, count, lane, weights)) return false;
-    }
-    for (Index k = 0; k < kBlock; k += Weights::kTogether) Weights::weigh(weights + k);
-    return true;
+    for (Index some = 0; some < count; some += Weights::kTogether) Weights::weigh(weights + some);
+    return are_ordinary(count, weights);
   }
 
-  // Missing frames of a lane carry no evidence; false if there is anything else out of the ordinary.
-  bool mend(Index first, Index count, Index lane, Message* rows) const {
-    const Stretch& own = group_[lane];
-    for (Index k = 0; k < count && own.from + first + k < own.to; ++k) {
-      const double* const row = log_ratios_ + (own.from + first + k) * S;
-      const auto n_nan = std::count_if(row, row + S, [](double value) { return std::isnan(value); });
-      if (n_nan == 0 && std::isfinite(*std::max_element(row, row + S))) continue;
-      if (n_nan < S) return false;
-      for (int i = 0; i < S; ++i) set_lane(rows[k].value[i], lane, 0);
-    }
-    return true;
+  // The same with missing frames; false if there is anything else out of the ordinary.
+  bool weigh_or_miss(Index first, Index count, Message* weights) const {
+    read(first, count, weights);
+    for (Index k = 0; k < count; ++k) drhmm::weigh_or_miss(weights[k]);
+    return are_ordinary(count, weights);
+  }
+
+  static bool are_ordinary(Index count, const Message* weights) {
+    Message sum = weights[0];
+    for (Index k = 1; k < count; ++k) sum = sum.plus(weights[k]);
+    return is_ordinary(sum);
   }
 
   // messages (count) <- log ratios; lanes whose stretch is over have no evidence.
@@ -199,6 +201,10 @@ class LaneRecursion {
     if (whole) {
       for (Index place = 0; place < kBlock * S; place += kWidth) {
         transpose(values + place);
+        if (is_streamed_) {
+          for (Index lane = 0; lane < kWidth; ++lane) stream(values[place + lane], rows[lane] + place);
+          continue;
+        }
         for (Index lane = 0; lane < kWidth; ++lane) {
           prefetch_write(rows[lane] + place + kDirection * kBlock * S);
           store<double>(values[place + lane], rows[lane] + place);
@@ -258,6 +264,18 @@ class LaneRecursion {
     return back;
   }
 
+  // An answer that no second-level cache holds goes past the caches, if its rows are lines of the cache: fetching lines
+  // that will be overwritten takes as long as everything else.
+  bool posteriors_are_streamed() const {
+    constexpr Index kHeld = 1 << 20, kLineOfCache = 64;  // bytes
+    if (group_.n_frames_in_all() * S * Index{sizeof(double)} <= kHeld) return false;
+    for (Index lane = 0; lane < kWidth; ++lane) {
+      const double* const row = posteriors_ + group_[lane].from * S;
+      if (reinterpret_cast<std::uintptr_t>(row) % kLineOfCache != 0) return false;
+    }
+    return true;
+  }
+
   // Sequences that do not start where their first frame says are left to others.
   Message checked_start(Index step, Message message) {
     const Value sums = message.sum();
@@ -292,6 +310,7 @@ class LaneRecursion {
   Edges* edges_;
   const double* log_ratios_;
   double* posteriors_;
+  bool is_streamed_;
 };
 
 }  // namespace drhmm

@@ -71,7 +71,7 @@ class SequenceStarts {
 class StretchGroup {
  public:
   StretchGroup(const SequenceStarts& starts, const Stretch* stretches, Index width)
-      : stretches_(stretches), width_(width) {
+      : stretches_(stretches), width_(width), n_frames_in_all_(starts.n_frames()) {
     for (Index lane = 0; lane < width; ++lane) n_steps_ = std::max(n_steps_, stretches[lane].n_steps());
     starting_.assign(static_cast<std::size_t>(n_steps_), 0);
     cut_.assign(static_cast<std::size_t>(n_steps_), 0);
@@ -88,6 +88,7 @@ class StretchGroup {
   }
 
   Index n_steps() const { return n_steps_; }
+  Index n_frames_in_all() const { return n_frames_in_all_; }  // of this and all other groups
   const Stretch& operator[](Index lane) const { return stretches_[lane]; }
   // The lanes, as bits, in which a sequence starts at a step, or in which their stretch begins or ends there.
   std::uint8_t starting(Index step) const { return starting_[static_cast<std::size_t>(step)]; }
@@ -112,22 +113,27 @@ class StretchGroup {
 
  private:
   const Stretch* stretches_;
-  Index width_;
+  Index width_, n_frames_in_all_;
   Index n_steps_ = 0;
   std::vector<std::uint8_t> starting_, cut_;
 };
 
+// So many frames are whole lines of the cache, whatever the number of states.
+constexpr Index kFramesOfLines = 8;
+
 // Frames after which a chain without evidence has forgotten where it was, to the last digit: with
 // d = 1 - sum_j min_i A_ij (Dobrushin), differences shrink by d in every step. Never more than kLongestWarmUp: with
-// evidence chains forget faster than that, or else it will be seen.
+// evidence chains forget faster than that, or else it will be seen. A multiple of kFramesOfLines.
 inline Index warm_up(const Matrix& transmat) {
   constexpr Index kLongestWarmUp = 512;
   const double contraction = std::clamp(1 - transmat.colwise().minCoeff().sum(), 0x1p-52, 1 - 0x1p-52);
   const double frames = std::ceil(-36.0 / std::log(contraction));
-  return frames < static_cast<double>(kLongestWarmUp) ? static_cast<Index>(frames) : kLongestWarmUp;
+  const Index enough = frames < static_cast<double>(kLongestWarmUp) ? static_cast<Index>(frames) : kLongestWarmUp;
+  return (enough + kFramesOfLines - 1) / kFramesOfLines * kFramesOfLines;
 }
 
-// All frames in groups of `width` stretches, cut at the starts of sequences where there are any nearby. How they are
+// All frames in groups of `width` stretches, cut at the starts of sequences where there are any nearby, else between
+// lines of the cache. How they are
 // cut depends on nothing but the frames, so that threads never change a result.
 inline std::vector<Stretch> cut(const SequenceStarts& starts, Index width, Index warm_up, Index longest) {
   const Index n_frames = starts.n_frames();
@@ -137,7 +143,8 @@ inline std::vector<Stretch> cut(const SequenceStarts& starts, Index width, Index
   for (Index k = 1; k < n_stretches; ++k) {
     const Index middle = n_frames / n_stretches * k + n_frames % n_stretches * k / n_stretches;
     const Index start = starts.nearest(middle);
-    const Index moved = std::abs(start - middle) <= n_frames / n_stretches / 4 ? start : middle;
+    const Index moved =
+        std::abs(start - middle) <= n_frames / n_stretches / 4 ? start : middle / kFramesOfLines * kFramesOfLines;
     cuts[static_cast<std::size_t>(k)] = std::max(moved, cuts[static_cast<std::size_t>(k - 1)]);
   }
   cuts.back() = n_frames;
