@@ -264,14 +264,9 @@ class LaneRecursion {
     return back;
   }
 
-  // An answer that no second-level cache holds goes past the caches, if its rows are lines of the cache: fetching lines
-  // that will be overwritten takes as long as everything else.
   bool posteriors_are_streamed() const {
-    constexpr Index kHeld = 1 << 20, kLineOfCache = 64;  // bytes
-    if (group_.n_frames_in_all() * S * Index{sizeof(double)} <= kHeld) return false;
     for (Index lane = 0; lane < kWidth; ++lane) {
-      const double* const row = posteriors_ + group_[lane].from * S;
-      if (reinterpret_cast<std::uintptr_t>(row) % kLineOfCache != 0) return false;
+      if (!is_past_caches(posteriors_ + group_[lane].from * S, group_.n_frames_in_all() * S)) return false;
     }
     return true;
   }

@@ -23,10 +23,13 @@ class RowRecursion {
                const double* log_ratios, double* posteriors)
       : rows_(n_states),
         chain_(chain),
+        forward_(chain.forward),
+        backward_(chain.backward),
         group_(group),
         edges_(edges),
         log_ratios_(log_ratios),
-        posteriors_(posteriors) {}
+        posteriors_(posteriors),
+        is_streamed_(is_past_caches(posteriors, group.n_frames_in_all() * n_states)) {}
 
   // Both return false, with nothing of use written, if a row is neither ordinary evidence nor missing.
   bool filter() { return forward<true>(); }
@@ -38,7 +41,9 @@ class RowRecursion {
   static constexpr Index kBlock = P >= 64 ? 4 : 8;  // frames that are weighed at a time
   static constexpr Index kRegisters = P / kLanes<double>;
   static constexpr Index kLineOfCache = 8;  // numbers
-  static constexpr int kLevel = 64;         // predicted messages, before they are weighted
+  static constexpr Index kRescaled = 8;     // frames after which messages are brought back to their level
+  // Of messages; they lose 2^20 in a frame at most, and backward ones 2^20 more.
+  static constexpr int kLevel = 96 + 20 * (kRescaled + 1);
 
   struct Messages {
     alignas(64) double value[kWidth][P];
@@ -70,23 +75,40 @@ class RowRecursion {
     return true;
   }
 
-  // out_kj = sum_i in_ki matrix_ij
-  static void multiply(const Messages& in, const double (&matrix)[P][P], Messages& out) {
-    constexpr int kTogether = 2;  // registers of a row
-    for (int first = 0; first < P; first += kTogether * kLanes<double>) {
-      Lanes<double> sums[kWidth][kTogether] = {};
-      for (int i = 0; i < P; ++i) {
-        Lanes<double> row[kTogether];
-        for (int r = 0; r < kTogether; ++r) row[r] = load(matrix[i] + first + r * kLanes<double>);
-        for (Index k = 0; k < kWidth; ++k) {
-          for (int r = 0; r < kTogether; ++r) sums[k][r] += in.value[k][i] * row[r];
-        }
-      }
-      for (Index k = 0; k < kWidth; ++k) {
-        for (int r = 0; r < kTogether; ++r) store<double>(sums[k][r], out.value[k] + first + r * kLanes<double>);
+  // A matrix whose columns are cut into panels, which stand one after the other as they are used.
+  class Panels {
+   public:
+    explicit Panels(const double (&matrix)[P][P]) {
+      double* to = value_;
+      for (int first = 0; first < P; first += kPanel) {
+        for (int i = 0; i < P; ++i, to += kPanel) std::copy_n(matrix[i] + first, kPanel, to);
       }
     }
-  }
+
+    // out_kj = sum_i in_ki matrix_ij
+    void multiply(const Messages& in, Messages& out) const {
+      const double* from = value_;
+      for (int first = 0; first < P; first += kPanel) {
+        Lanes<double> sums[kWidth][kTogether] = {};
+        for (int i = 0; i < P; ++i, from += kPanel) {
+          Lanes<double> row[kTogether];
+          for (int r = 0; r < kTogether; ++r) row[r] = load(from + r * kLanes<double>);
+          for (Index k = 0; k < kWidth; ++k) {
+            for (int r = 0; r < kTogether; ++r) sums[k][r] += in.value[k][i] * row[r];
+          }
+        }
+        for (Index k = 0; k < kWidth; ++k) {
+          for (int r = 0; r < kTogether; ++r) store<double>(sums[k][r], out.value[k] + first + r * kLanes<double>);
+        }
+      }
+    }
+
+   private:
+    static constexpr int kTogether = std::min<int>(kRegisters, 4);
+    static constexpr int kPanel = kTogether * kLanes<double>;
+
+    alignas(64) double value_[P * P];
+  };
 
   static double sum(const double* row) {
     Lanes<double> total = load(row);
@@ -96,16 +118,32 @@ class RowRecursion {
     return result;
   }
 
+  // What a message is multiplied by beside its weights, which are too large by 2^kWeightShift.
+  static double factor(const double* message, bool is_rescaled) {
+    if (!is_rescaled) return std::ldexp(1.0, -kWeightShift);
+    return factor_to_level(sum(message), kLevel - kWeightShift);
+  }
+
   // out <- row * factor .* weights, where the factor is not for the weights, which are small
   static void multiply(const double* row, const double* weights, double factor, double* out) {
     for (int r = 0; r < P; r += kLanes<double>) store<double>(load(row + r) * factor * load(weights + r), out + r);
   }
 
-  // Row t of the posteriors <- values * factor
+  // Row t of the posteriors <- values * factor, past the caches on the way forward where the answer is large: it is not
+  // read again before the way back, if at all.
+  template <bool is_on_the_way_forward>
   void write(const double* values, double factor, Index t) {
     double* const row = posteriors_ + t * n_states();
+    if constexpr (exact && is_on_the_way_forward && P % kLanes<double> == 0) {
+      if (is_streamed_) {
+        for (int r = 0; r < P; r += kLanes<double>) stream(load(values + r) * factor, row + r);
+        return;
+      }
+    }
     for (Index i = 0; i < n_states(); ++i) row[i] = values[i] * factor;
   }
+
+  static double level() { return std::ldexp(1.0, kLevel); }
 
   bool belongs(Index t, Index lane) const { return t >= group_[lane].begin && t < group_[lane].end; }
 
@@ -114,29 +152,31 @@ class RowRecursion {
   bool forward() {
     Messages last, next;
     Weights weights;
-    last.fill(1.0);
+    last.fill(level());
     for (Index step = 0; step < group_.n_steps(); ++step) {
       if (step % kBlock == 0 && !weigh<false>(step, weights)) return false;
       if (group_.cut(step) != 0) show(step, last, &Edges::before_begin, &Edges::before_end);
-      multiply(last, chain_.forward, next);
+      forward_.multiply(last, next);
       for (Index lane = 0; lane < kWidth; ++lane) {
         double* const own = next.value[lane];
         const bool is_starting = (group_.starting(step) >> lane & 1) != 0;
         if (is_starting) std::copy_n(chain_.start, P, own);
-        multiply(own, weights.value[lane][step % kBlock], factor_to_level(sum(own), kLevel), last.value[lane]);
+        multiply(own, weights.value[lane][step % kBlock], factor(own, is_starting || step % kRescaled == 0),
+                 last.value[lane]);
         const Index t = group_[lane].from + step;
         if (is_starting && !chain_.can_start_anywhere) check_start(lane, t, last.value[lane]);
-        if (belongs(t, lane)) write(last.value[lane], is_filtered ? 1 / sum(last.value[lane]) : 1.0, t);
+        if (belongs(t, lane)) write<true>(last.value[lane], is_filtered ? 1 / sum(last.value[lane]) : 1.0, t);
       }
     }
+    fence_streams();
     return true;
   }
 
   // A sequence that does not start where its first frame says is left to others.
   void check_start(Index lane, Index t, double* message) {
-    if (!starts_elsewhere(sum(message) * std::ldexp(1.0, -kLevel - kWeightShift))) return;
+    if (!starts_elsewhere(sum(message) * std::ldexp(1.0, -kLevel))) return;
     edges_[lane].disagreements.push_back(t);
-    std::fill_n(message, n_states(), 1.0);
+    std::fill_n(message, n_states(), level());
   }
 
   // b(t-1) = A (w(t) .* b(t)); posteriors f(t) .* b(t), normalised.
@@ -144,7 +184,7 @@ class RowRecursion {
     Messages back, weighted;
     alignas(64) double posterior[P] = {};
     Weights weights;
-    back.fill(1.0);
+    back.fill(level());
     const Index n_steps = group_.n_steps();
     for (Index step = n_steps - 1; step >= 0; --step) {
       if ((step == n_steps - 1 || step % kBlock == kBlock - 1) && !weigh<true>(step / kBlock * kBlock, weights))
@@ -159,13 +199,13 @@ class RowRecursion {
           }
           std::copy_n(row, n_states(), posterior);
           multiply(posterior, own, 1.0, posterior);
-          write(posterior, 1 / sum(posterior), t);
+          write<false>(posterior, 1 / sum(posterior), t);
         }
-        multiply(own, weights.value[lane][step % kBlock], factor_to_level(sum(own), kLevel), weighted.value[lane]);
+        multiply(own, weights.value[lane][step % kBlock], factor(own, step % kRescaled == 0), weighted.value[lane]);
       }
-      multiply(weighted, chain_.backward, back);
+      backward_.multiply(weighted, back);
       for (Index lane = 0; lane < kWidth; ++lane) {
-        if ((group_.starting(step) >> lane & 1) != 0) std::fill_n(back.value[lane], P, 1.0);
+        if ((group_.starting(step) >> lane & 1) != 0) std::fill_n(back.value[lane], P, level());
       }
       if (group_.cut(step) != 0) show(step, back, &Edges::back_to_begin, &Edges::back_to_end);
     }
@@ -183,10 +223,12 @@ class RowRecursion {
 
   PaddedRows<P, exact> rows_;
   const MixingChain<P>& chain_;
+  Panels forward_, backward_;
   const StretchGroup& group_;
   Edges* edges_;
   const double* log_ratios_;
   double* posteriors_;
+  bool is_streamed_;
 };
 
 }  // namespace drhmm

@@ -121,6 +121,13 @@ class StretchGroup {
 // So many frames are whole lines of the cache, whatever the number of states.
 constexpr Index kFramesOfLines = 8;
 
+// Whether so many numbers are stored past the caches from here on: where no second-level cache would hold them, and
+// this is where a line of the cache begins. Fetching lines that will be overwritten takes as long as much of the rest.
+inline bool is_past_caches(const double* begin, Index n_numbers) {
+  constexpr Index kHeld = 1 << 20, kLineOfCache = 64;  // bytes
+  return n_numbers * Index{sizeof(double)} > kHeld && reinterpret_cast<std::uintptr_t>(begin) % kLineOfCache == 0;
+}
+
 // Frames after which a chain without evidence has forgotten where it was, to the last digit: with
 // d = 1 - sum_j min_i A_ij (Dobrushin), differences shrink by d in every step. Never more than kLongestWarmUp: with
 // evidence chains forget faster than that, or else it will be seen. A multiple of kFramesOfLines.
