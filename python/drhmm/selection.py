@@ -27,8 +27,8 @@ RHO_GRID = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 PULL = 3.0
 
 
-#: Held-out estimates, in numbers, that are there at the same time; those of one sigma always are.
-MOST_ESTIMATES = 2**24
+#: Numbers of held-out estimates, and of Gram matrices, that are there at the same time; those of one sigma always are.
+MOST_NUMBERS = 2**24
 
 #: From held-out estimates of p(x = i | y), (N, S), to a summed loss.
 Judge = Callable[[Array], float]
@@ -109,9 +109,12 @@ def select(
     # Weights of another unit than "one per frame" must not change how strong the pull is.
     unit = weights.sum() / len(weights)
     ordered = frames[order], targets[order], weights[order]
-    # As many widths at a time as there are threads, the folds of one alone would leave threads waiting for the last;
-    # but no more than their held-out estimates leave room for.
-    together = min(n_threads, max(1, MOST_ESTIMATES // (len(rhos) * targets.size)))
+    # Many widths at a time, as the folds of a few would leave threads waiting for the last one; but no more than their
+    # Gram matrices and held-out estimates leave room for.
+    together = min(
+        max(n_threads, MOST_NUMBERS // (len(sizes) * len(centers) ** 2)),
+        max(1, MOST_NUMBERS // (len(rhos) * targets.size)),
+    )
     for first in range(0, len(sigmas), together):
         widths = sigmas[first : first + together]
         summed, estimates = _core.cross_validate(

@@ -14,6 +14,85 @@ namespace detail {
 template <class Real>
 constexpr int kMantissa = sizeof(Real) == sizeof(double) ? 52 : 23;  // bits
 
+#if defined(DRHMM_HAS_SCALING)
+// What 2^n has beside powers of two stands in registers: pieces are so small that polynomials of half the degree will
+// do.
+template <class Real>
+struct Roots;
+
+template <>
+struct Roots<double> {
+  // 2^(k/16)
+  alignas(64) static constexpr double kValues[] = {1.0,
+                                                   1.0442737824274138,
+                                                   1.0905077326652577,
+                                                   1.1387886347566916,
+                                                   1.189207115002721,
+                                                   1.241857812073484,
+                                                   1.2968395546510096,
+                                                   1.3542555469368927,
+                                                   1.4142135623730951,
+                                                   1.4768261459394993,
+                                                   1.5422108254079407,
+                                                   1.6104903319492543,
+                                                   1.681792830507429,
+                                                   1.7562521603732995,
+                                                   1.8340080864093424,
+                                                   1.9152065613971474};
+  static constexpr double kRound = 0x1.8p48;  // the last digit of numbers in this range stands for 1/16
+
+  // Of the pieces that the last digits of rounded numbers stand for.
+  static DRHMM_INLINE Lanes<double> of(const Lanes<double>& rounded) {
+    __m512i index;
+    std::memcpy(&index, &rounded, sizeof index);
+    return _mm512_permutex2var_pd(load(kValues), index, load(kValues + 8));
+  }
+  // x times 2 to the largest integer that is at most n, but 0 where t < least.
+  static DRHMM_INLINE Lanes<double> scaled(__m512d x, __m512d n, __m512d t, double least) {
+    return _mm512_maskz_scalef_pd(_mm512_cmp_pd_mask(t, _mm512_set1_pd(least), _CMP_NLT_UQ), x, n);
+  }
+};
+
+template <>
+struct Roots<float> {
+  // 2^(k/32)
+  alignas(64) static constexpr float kValues[] = {
+      1.0F,         1.021897197F, 1.044273734F, 1.06714046F,  1.090507746F, 1.114386797F, 1.138788581F, 1.163724899F,
+      1.189207077F, 1.215247393F, 1.241857767F, 1.269050956F, 1.296839595F, 1.325236678F, 1.354255557F, 1.383909941F,
+      1.414213538F, 1.445180774F, 1.476826191F, 1.509164453F, 1.542210817F, 1.575980902F, 1.610490322F, 1.645755529F,
+      1.681792855F, 1.718619347F, 1.75625217F,  1.794709086F, 1.834008098F, 1.874167681F, 1.915206552F, 1.957144141F};
+  static constexpr float kRound = 0x1.8p18F;  // the last digit of numbers in this range stands for 1/32
+
+  static DRHMM_INLINE Lanes<float> of(const Lanes<float>& rounded) {
+    __m512i index;
+    std::memcpy(&index, &rounded, sizeof index);
+    return _mm512_permutex2var_ps(load(kValues), index, load(kValues + 16));
+  }
+  static DRHMM_INLINE Lanes<float> scaled(__m512 x, __m512 n, __m512 t, float least) {
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(t, _mm512_set1_ps(least), _CMP_NLT_UQ), x, n);
+  }
+};
+
+// 2^kShift times the powers 2^n of the multiples n of 1 / kPieces that are nearest to numbers t.
+template <class Real, int kShift>
+class NearestPower {
+ public:
+  static constexpr int kPieces = sizeof(Roots<Real>::kValues) / sizeof(Real);
+
+  NearestPower() = default;
+  explicit DRHMM_INLINE NearestPower(const Lanes<Real>& t) : rounded_(t + Roots<Real>::kRound) {}
+  DRHMM_INLINE Lanes<Real> n() const { return rounded_ - Roots<Real>::kRound; }
+  // (1 + r c) 2^n, but exactly 0 where x < least, where n may be anything, and NaN where x is.
+  template <bool keeps_nan>
+  DRHMM_INLINE Lanes<Real> times(const Lanes<Real>& r, const Lanes<Real>& c, const Lanes<Real>& x, Real least) const {
+    const Lanes<Real> root = Roots<Real>::of(rounded_);
+    return Roots<Real>::scaled(root * (r * c) + root, rounded_ - (Roots<Real>::kRound - kShift), x, least);
+  }
+
+ private:
+  Lanes<Real> rounded_;
+};
+#else
 // 2^kShift times the powers 2^n of the multiples n of 1 / kPieces that are nearest to numbers t.
 template <class Real, int kShift>
 class NearestPower {
@@ -23,7 +102,8 @@ class NearestPower {
   NearestPower() = default;
   explicit DRHMM_INLINE NearestPower(const Lanes<Real>& t) : rounded_(t + kRound) {}
   DRHMM_INLINE Lanes<Real> n() const { return rounded_ - kRound; }
-  // (1 + r c) 2^n, but exactly 0 where x < least, and NaN where x is; there, n may be anything.
+  // (1 + r c) 2^n, but exactly 0 where x < least, where n may be anything; and NaN where x is, if that is kept.
+  template <bool keeps_nan>
   DRHMM_INLINE Lanes<Real> times(const Lanes<Real>& r, const Lanes<Real>& c, const Lanes<Real>& x, Real least) const {
     // The low bits of n + kRound are n, which is added to the exponent of 1 + r c.
     Lanes<Real> result = r * c + Real(1);
@@ -32,8 +112,9 @@ class NearestPower {
     std::memcpy(&bits, &result, sizeof bits);
     bits += power << kMantissa<Real>;
     std::memcpy(&result, &bits, sizeof result);
-    const Lanes<Real> zero{}, other = x < least ? zero : x;
-    return x >= least ? result : other;
+    const Lanes<Real> zero{};
+    if constexpr (keeps_nan) result = x == x ? result : x;  // what it has told apart may be in the low bits
+    return x < least ? zero : result;
   }
 
  private:
@@ -42,65 +123,18 @@ class NearestPower {
 
   Lanes<Real> rounded_;
 };
-
-#if defined(DRHMM_HAS_SCALING)
-template <int kShift>
-class NearestPower<float, kShift> {
- public:
-  static constexpr int kPieces = 1;
-
-  NearestPower() = default;
-  explicit DRHMM_INLINE NearestPower(const Lanes<float>& t) : n_(_mm512_roundscale_ps(t, 0)) {}
-  DRHMM_INLINE Lanes<float> n() const { return n_; }
-  DRHMM_INLINE Lanes<float> times(const Lanes<float>& r, const Lanes<float>& c, const Lanes<float>& x,
-                                  float least) const {
-    static_assert(kShift == 0);
-    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(least), _CMP_NLT_UQ), r * c + 1.0F, n_);
-  }
-
- private:
-  Lanes<float> n_;
-};
-
-// Pieces so small that polynomials of half the degree will do; what 2^n has beside powers of two stands in registers.
-template <int kShift>
-class NearestPower<double, kShift> {
- public:
-  static constexpr int kPieces = 16;
-
-  NearestPower() = default;
-  explicit DRHMM_INLINE NearestPower(const Lanes<double>& t) : rounded_(t + kRound) {}
-  DRHMM_INLINE Lanes<double> n() const { return rounded_ - kRound; }
-  DRHMM_INLINE Lanes<double> times(const Lanes<double>& r, const Lanes<double>& c, const Lanes<double>& x,
-                                   double least) const {
-    __m512i index;
-    std::memcpy(&index, &rounded_, sizeof index);
-    const Lanes<double> root = _mm512_permutex2var_pd(load(kRoots), index, load(kRoots + kPieces / 2));
-    // Multiplies by 2 to the largest integer that is at most n.
-    return _mm512_maskz_scalef_pd(_mm512_cmp_pd_mask(x, _mm512_set1_pd(least), _CMP_NLT_UQ), root * (r * c) + root,
-                                  n());
-  }
-
- private:
-  static constexpr double kRound = 0x1.8p48;  // the last digit of numbers in this range stands for 1/16
-  static constexpr double kUnit = static_cast<double>(std::int64_t{1} << kShift);
-  // 2^(kShift + k/16)
-  alignas(64) static constexpr double kRoots[kPieces] = {
-      kUnit * 0x1.0000000000000p+0, kUnit * 0x1.0b5586cf9890fp+0, kUnit * 0x1.172b83c7d517bp+0,
-      kUnit * 0x1.2387a6e756238p+0, kUnit * 0x1.306fe0a31b715p+0, kUnit * 0x1.3dea64c123422p+0,
-      kUnit * 0x1.4bfdad5362a27p+0, kUnit * 0x1.5ab07dd485429p+0, kUnit * 0x1.6a09e667f3bcdp+0,
-      kUnit * 0x1.7a11473eb0187p+0, kUnit * 0x1.8ace5422aa0dbp+0, kUnit * 0x1.9c49182a3f090p+0,
-      kUnit * 0x1.ae89f995ad3adp+0, kUnit * 0x1.c199bdd85529cp+0, kUnit * 0x1.d5818dcfba487p+0,
-      kUnit * 0x1.ea4afa2a490dap+0};
-
-  Lanes<double> rounded_;
-};
 #endif
 
 // The c(x) with 2^x = 1 + x c(x), and those with e^x = 1 + x c(x), for numbers x that are at most half a piece, or log
-// 2 times that: with the smallest relative errors, 2.1e-16, or 1.5e-17 for small pieces, and 9.2e-8 in float.
+// 2 times that: with the smallest relative errors, in double 2.1e-16 or, for small pieces, 1.5e-17, in float 9.2e-8
+// or 5.4e-8.
 template <class Real, int kPieces>
 struct Coefficients;
+
+template <>
+struct Coefficients<float, 32> {
+  static constexpr float kOf2[] = {0.2402265075230146F, 0.6931573309770357F};
+};
 
 template <>
 struct Coefficients<float, 1> {
@@ -146,18 +180,21 @@ DRHMM_INLINE void polynomial(const Real (&coefficients)[n_coefficients], const L
 
 }  // namespace detail
 
-// 2^x for x <= 0, and for x > 0 as for 0; exactly 0 below the range of normal numbers.
-template <class Real>
-DRHMM_INLINE Lanes<Real> exp2_of_negative(Lanes<Real> x) {
+// x <- 2^x for n registers of x <= 0, and for x > 0 as for 0; exactly 0 below the range of normal numbers.
+template <int n, class Real>
+DRHMM_INLINE void exp2_of_negatives(Lanes<Real>* x) {
   using Nearest = detail::NearestPower<Real, 0>;
   constexpr Real kLeast = sizeof(Real) == sizeof(double) ? -1021 : -125;
   const Lanes<Real> zero{};
-  x = zero < x ? zero : x;
-  const Nearest nearest(x);
-  const Lanes<Real> fraction = x - nearest.n();
-  Lanes<Real> c;
-  detail::polynomial<1>(detail::Coefficients<Real, Nearest::kPieces>::kOf2, &fraction, &c);
-  return nearest.times(fraction, c, x, kLeast);
+  Nearest nearest[n];
+  Lanes<Real> fraction[n], c[n];
+  for (int i = 0; i < n; ++i) {
+    x[i] = zero < x[i] ? zero : x[i];
+    nearest[i] = Nearest(x[i]);
+    fraction[i] = x[i] - nearest[i].n();
+  }
+  detail::polynomial<n>(detail::Coefficients<Real, Nearest::kPieces>::kOf2, fraction, c);
+  for (int i = 0; i < n; ++i) x[i] = nearest[i].template times<false>(fraction[i], c[i], x[i], kLeast);
 }
 
 // x <- e^x 2^kShift for n registers of x <= 0; exactly 0 where that is below double's normal numbers,
@@ -176,7 +213,8 @@ DRHMM_INLINE void exponentials_of(Lanes<double>* x) {
     r[i] = (x[i] - k * kLog2High) - k * kLog2Low;
   }
   detail::polynomial<n>(detail::Coefficients<double, Nearest::kPieces>::kOfE, r, c);
-  for (int i = 0; i < n; ++i) x[i] = nearest[i].times(r[i], c[i], x[i], -708.0 - kShift * 0.6931471805599453);
+  for (int i = 0; i < n; ++i)
+    x[i] = nearest[i].template times<true>(r[i], c[i], x[i], -708.0 - kShift * 0.6931471805599453);
 }
 
 // values <- e^values 2^kShift for n values <= 0.

@@ -136,9 +136,7 @@ class KernelExpansion {
           for (int r = 0; r < kRegisters; ++r) x[c][r] += center[c] * y[r];
         }
       }
-      for (int c = 0; c < kGroup; ++c) {
-        for (int r = 0; r < kRegisters; ++r) x[c][r] = exp2_of_negative<Real>(x[c][r]);
-      }
+      for (int c = 0; c < kGroup; c += 2) exp2_of_negatives<2 * kRegisters, Real>(x[c]);
       for (Index s = 0; s < n_states_; ++s, weight += kGroup) {
         for (int r = 0; r < kRegisters; ++r) {
           Real* const target = sums + s * kTile + r * kLanes<Real>;
@@ -166,9 +164,8 @@ class KernelExpansion {
       for (Index j = 0; j < frame_size_; ++j) {
         for (int r = 0; r < kTogether; ++r) x[r] += frame[j] * load(column + (j + 1) * stride + r * kWidth);
       }
-      for (int r = 0; r < kTogether; ++r) {
-        store<Real>(exp2_of_negative<Real>(x[r]), features + (first + r) * kWidth);
-      }
+      exp2_of_negatives<kTogether, Real>(x);
+      for (int r = 0; r < kTogether; ++r) store<Real>(x[r], features + (first + r) * kWidth);
     }
   }
 
