@@ -107,3 +107,45 @@ def test_threads_change_not_one_bit(n_states):
     log_ratios, *chain = evidence_problem(4, 150_000, n_states)
     alone = recursion.smooth(log_ratios, *chain, n_threads=1)
     assert_array_equal(recursion.smooth(log_ratios, *chain, n_threads=3), alone)
+
+
+@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("n_states", [2, 3, 16, 64])
+def test_an_answer_that_no_cache_holds_is_that_of_its_parts(variant, name, n_states):
+    n_frames = 2**18 // n_states // 8 * 8  # 2 MB of posteriors
+    log_ratios, *chain = evidence_problem(5, n_frames, n_states, missing=0)
+    parts = [run(variant, name, (part, *chain), [len(part)]) for part in np.split(log_ratios, 8)]
+    posteriors = run(variant, name, (log_ratios, *chain), [n_frames // 8] * 8)
+    assert_allclose(posteriors, np.concatenate(parts), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("n_states", [3, 4, 16])
+def test_all_states_but_one_excluded_far_inside(variant, n_states):
+    log_ratios, *chain = evidence_problem(6, 3000, n_states, missing=0)
+    log_ratios[1700, 1:] = -np.inf
+    posteriors = run(variant, "smooth", (log_ratios, *chain), [3000])
+    assert_allclose(posteriors, reference.smooth(log_ratios, *chain), rtol=1e-11, atol=0)
+
+
+def with_nan_of_other_programs(log_ratios, *place):
+    """NaN whose low bits say something, as R's NA."""
+    log_ratios.view(np.uint64)[place] = 0x7FF00000000007A2
+    return log_ratios
+
+
+@pytest.mark.parametrize("n_states", [2, 3, 16, 64])
+@pytest.mark.parametrize("row", [0, 1700])
+def test_missing_frames_may_be_any_kind_of_nan(variant, n_states, row):
+    log_ratios, *chain = evidence_problem(7, 3000, n_states, missing=0)
+    expected = log_ratios.copy()
+    expected[row] = np.nan
+    posteriors = run(variant, "smooth", (with_nan_of_other_programs(log_ratios, row), *chain), [3000])
+    assert_allclose(posteriors, reference.smooth(expected, *chain), rtol=1e-11, atol=0)
+
+
+@pytest.mark.parametrize("n_states", [2, 3, 16, 64])
+@pytest.mark.parametrize("column", [0, 1])
+def test_any_kind_of_nan_beside_numbers_is_refused(variant, n_states, column):
+    log_ratios, *chain = evidence_problem(8, 3000, n_states, missing=0)
+    report, _ = variant.smooth(with_nan_of_other_programs(log_ratios, 1700, column), *chain, [3000])
+    assert report == (variant.OUTCOMES.index("partial_nan"), 0, 1700, column)
