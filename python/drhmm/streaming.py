@@ -43,7 +43,7 @@ class _Live:
             lag=self._lag,
             ratio=streamed if isinstance(streamed, _core.LeastSquaresRatio) else None,
         )
-        self._step_one = self._live.step_one
+        self._step_one = self._live.stepper()
 
     @property
     def model(self) -> Model:

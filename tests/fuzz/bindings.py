@@ -165,7 +165,7 @@ def streams(random, n, d, s, b):
         live.reset(rows)
         live.retire(rows)
         if n == 1:
-            restored.step_one(x, 1, None)
+            restored.stepper()(x, 1, None)
 
     return call, arguments
 
