@@ -52,6 +52,15 @@ def against_the_start(n_frames, n_states, depth, lengths):
     return log_ratios, sticky(n_states, 0.05)[0], np.eye(n_states)[0], lengths
 
 
+def hardly_against_the_start(n_frames, n_states, lengths):
+    """First frames that speak for the one state that is no start, and nearly exclude all others but one."""
+    log_ratios = noise(n_frames, n_states, 1.0)
+    starts = np.cumsum([0, *lengths[:-1]])
+    log_ratios[starts] = [0, -40, *[-730.6] * (n_states - 2)]
+    transmat, _ = sticky(n_states, 2.0**-19)
+    return log_ratios, transmat, np.array([0, *[1 / (n_states - 1)] * (n_states - 1)]), lengths
+
+
 def with_missing(problem):
     problem[0][np.random.default_rng(1).random(len(problem[0])) < 0.2] = np.nan
     return problem
@@ -77,17 +86,20 @@ CASES = {
     "lanes, tiny posteriors, 690": lambda: contradicting(640, 3, 2.0**-20, 690),
     "lanes, tiny posteriors, 720": lambda: contradicting(640, 3, 2.0**-20, 720),
     "lanes, against the start": lambda: against_the_start(900, 3, 800, [300, 1, 299, 300]),
+    "lanes, hardly against the start": lambda: hardly_against_the_start(900, 3, [300, 1, 299, 300]),
     "lanes, unequal row sums": lambda: with_unequal_row_sums(2, [900, 1400, 300, 1000]),
     "rows, one sequence": lambda: (noise(300, 12, 2.0), *sticky(12, 0.02)),
     "rows, short sequences": lambda: (noise(300, 12, 2.0), *sticky(12, 0.02), [5, 95, 1, 199]),
     "rows, tiny posteriors, 690": lambda: contradicting(300, 9, 2.0**-20, 690),
     "rows, tiny posteriors, 720": lambda: contradicting(300, 9, 2.0**-20, 720),
     "rows, against the start": lambda: against_the_start(300, 9, 800, [100, 1, 199]),
+    "rows, hardly against the start": lambda: hardly_against_the_start(300, 9, [100, 1, 199]),
     "short, one sequence": lambda: (noise(40, 5, 2.0), *sticky(5, 0.02)),
     "short, tiny posteriors, 500": lambda: contradicting(60, 2, 2.0**-20, 500),
     "short, tiny posteriors, 690": lambda: contradicting(60, 3, 2.0**-20, 690),
     "short, tiny posteriors, 720": lambda: contradicting(60, 9, 2.0**-20, 720),
     "short, against the start": lambda: against_the_start(40, 3, 800, [20, 1, 19]),
+    "short, hardly against the start": lambda: hardly_against_the_start(40, 3, [20, 1, 19]),
     "more states than sizes": lambda: (noise(30, 65, 2.0), *sticky(65, 0.005)),
     "checked, left-right": lambda: (noise(800, 3, 2.0), *left_right(3)),
     "checked, left-right, loud": lambda: (noise(400, 4, 1000.0), *left_right(4)),

@@ -27,8 +27,11 @@ RHO_GRID = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 PULL = 3.0
 
 
-#: Numbers of held-out estimates, and of Gram matrices, that are there at the same time; those of one sigma always are.
-MOST_NUMBERS = 2**24
+#: Held-out estimates, in numbers, that are there at the same time; those of one sigma always are.
+MOST_ESTIMATES = 2**24
+
+#: Multiplications of Gram matrices between two signs of progress; those of one sigma may be more.
+QUICK_WORK = 2**32
 
 #: From held-out estimates of p(x = i | y), (N, S), to a summed loss.
 Judge = Callable[[Array], float]
@@ -109,11 +112,11 @@ def select(
     # Weights of another unit than "one per frame" must not change how strong the pull is.
     unit = weights.sum() / len(weights)
     ordered = frames[order], targets[order], weights[order]
-    # Many widths at a time, as the folds of a few would leave threads waiting for the last one; but no more than their
-    # Gram matrices and held-out estimates leave room for.
+    # As many widths at a time as there are threads, or all that take no time, as the folds of a few would leave threads
+    # waiting for the last one; but no more than their held-out estimates leave room for.
     together = min(
-        max(n_threads, MOST_NUMBERS // (len(sizes) * len(centers) ** 2)),
-        max(1, MOST_NUMBERS // (len(rhos) * targets.size)),
+        max(n_threads, QUICK_WORK // (len(frames) * len(centers) ** 2)),
+        max(1, MOST_ESTIMATES // (len(rhos) * targets.size)),
     )
     for first in range(0, len(sigmas), together):
         widths = sigmas[first : first + together]

@@ -124,24 +124,24 @@ class KernelExpansion {
     const Real* center = centers_.data();
     const Real* weight = theta_.data();
     for (Index group = 0; group < n_groups_; ++group) {
-      Value x[kGroup][kRegisters];
+      Value x[kGroup * kRegisters];
       for (int c = 0; c < kGroup; ++c) {
-        for (int r = 0; r < kRegisters; ++r) x[c][r] = center[c] - norm[r];
+        for (int r = 0; r < kRegisters; ++r) x[c * kRegisters + r] = center[c] - norm[r];
       }
       center += kGroup;
       for (Index j = 0; j < frame_size_; ++j, center += kGroup) {
         Value y[kRegisters];
         for (int r = 0; r < kRegisters; ++r) y[r] = load(frames + j * kTile + r * kLanes<Real>);
         for (int c = 0; c < kGroup; ++c) {
-          for (int r = 0; r < kRegisters; ++r) x[c][r] += center[c] * y[r];
+          for (int r = 0; r < kRegisters; ++r) x[c * kRegisters + r] += center[c] * y[r];
         }
       }
-      for (int c = 0; c < kGroup; c += 2) exp2_of_negatives<2 * kRegisters, Real>(x[c]);
+      for (int k = 0; k < kGroup * kRegisters; k += 4) exp2_of_negatives<4, Real>(x + k);
       for (Index s = 0; s < n_states_; ++s, weight += kGroup) {
         for (int r = 0; r < kRegisters; ++r) {
           Real* const target = sums + s * kTile + r * kLanes<Real>;
           Value sum = load(target);
-          for (int c = 0; c < kGroup; ++c) sum += weight[c] * x[c][r];
+          for (int c = 0; c < kGroup; ++c) sum += weight[c] * x[c * kRegisters + r];
           store<Real>(sum, target);
         }
       }

@@ -50,7 +50,6 @@ class LaneRecursion {
       for (Index k = 0; k < count; ++k) messages[k] = messages[k].normalized();
       write<1>(first, count, messages);
     }
-    fence_streams();
     return true;
   }
 
@@ -89,7 +88,6 @@ class LaneRecursion {
       std::copy_n(weights + kChunk, filled, weights);
       std::copy_n(messages + kChunk, filled, messages);
     }
-    fence_streams();
     return true;
   }
 
@@ -100,7 +98,7 @@ class LaneRecursion {
   // Frames of all lanes between which lanes and rows change places; a fraction of the first-level cache.
   static constexpr Index kBlock = S <= 8 ? 16 : 4;
   static constexpr Index kRescaled = 8;  // frames after which messages are brought back to their level, at the latest
-  // Of messages; they lose 2^20 in a frame at most, and backward ones 2^20 more.
+  // Of messages; they lose 2^20 in a frame at most (2^30 in a first one), and backward ones 2^20 more.
   static constexpr int kLevel = 128 + 20 * (kRescaled + 1);
 
   static Message unknown() { return Message::constant(std::ldexp(1.0, kLevel)); }
@@ -278,7 +276,7 @@ class LaneRecursion {
       if ((group_.starting(step) >> lane & 1) == 0 || !starts_elsewhere(lane_of(sums, lane) * std::ldexp(1.0, -kLevel)))
         continue;
       edges_[lane].disagreements.push_back(group_[lane].from + step);
-      for (int i = 0; i < S; ++i) set_lane(message.value[i], lane, 1);
+      for (int i = 0; i < S; ++i) set_lane(message.value[i], lane, std::ldexp(1.0, kLevel));
     }
     return message;
   }

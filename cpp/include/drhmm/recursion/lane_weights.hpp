@@ -31,7 +31,7 @@ DRHMM_INLINE void weigh_or_miss(LaneMessage<S>& row) {
 }
 
 // The same for a few rows at a time, so that exponentials run side by side, in a quicker way where there is one; NaN
-// may also be the answer to several entries that are -inf.
+// may also be the answer to several entries that are -inf, and is none to a single +inf, which excludes all others.
 template <int S>
 struct QuickWeights {
   static constexpr Index kTogether = 1;

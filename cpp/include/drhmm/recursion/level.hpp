@@ -23,7 +23,8 @@ inline double factor_to_level(double number, int level) {
 }
 
 // Whether a first message, which is at level 0 where the start allows the state that the first frame speaks for, is so
-// small that weights relative to that state have lost the digits of the others.
-inline bool starts_elsewhere(double sum) { return !(sum >= 0x1p-60); }
+// small that weights relative to that state have lost the digits of the others: a start at its own state is at 2^-20 or
+// above, and with 2^-20 for what comes after it and 64 states, 2^-30 still leaves room for posteriors of 1e-300.
+inline bool starts_elsewhere(double sum) { return !(sum >= 0x1p-30); }
 
 }  // namespace drhmm

@@ -42,7 +42,7 @@ class RowRecursion {
   static constexpr Index kRegisters = P / kLanes<double>;
   static constexpr Index kLineOfCache = 8;  // numbers
   static constexpr Index kRescaled = 8;     // frames after which messages are brought back to their level
-  // Of messages; they lose 2^20 in a frame at most, and backward ones 2^20 more.
+  // Of messages; they lose 2^20 in a frame at most (2^30 in a first one), and backward ones 2^20 more.
   static constexpr int kLevel = 96 + 20 * (kRescaled + 1);
 
   struct Messages {
@@ -78,8 +78,8 @@ class RowRecursion {
   // A matrix whose columns are cut into panels, which stand one after the other as they are used.
   class Panels {
    public:
-    explicit Panels(const double (&matrix)[P][P]) {
-      double* to = value_;
+    explicit Panels(const double (&matrix)[P][P]) : value_(P * P) {
+      double* to = value_.data();
       for (int first = 0; first < P; first += kPanel) {
         for (int i = 0; i < P; ++i, to += kPanel) std::copy_n(matrix[i] + first, kPanel, to);
       }
@@ -87,7 +87,7 @@ class RowRecursion {
 
     // out_kj = sum_i in_ki matrix_ij
     void multiply(const Messages& in, Messages& out) const {
-      const double* from = value_;
+      const double* from = value_.data();
       for (int first = 0; first < P; first += kPanel) {
         Lanes<double> sums[kWidth][kTogether] = {};
         for (int i = 0; i < P; ++i, from += kPanel) {
@@ -107,7 +107,7 @@ class RowRecursion {
     static constexpr int kTogether = std::min<int>(kRegisters, 4);
     static constexpr int kPanel = kTogether * kLanes<double>;
 
-    alignas(64) double value_[P * P];
+    Vector value_;  // not on the stack, of which threads may have little
   };
 
   static double sum(const double* row) {
@@ -134,7 +134,7 @@ class RowRecursion {
   template <bool is_on_the_way_forward>
   void write(const double* values, double factor, Index t) {
     double* const row = posteriors_ + t * n_states();
-    if constexpr (exact && is_on_the_way_forward && P % kLanes<double> == 0) {
+    if constexpr (exact && is_on_the_way_forward) {
       if (is_streamed_) {
         for (int r = 0; r < P; r += kLanes<double>) stream(load(values + r) * factor, row + r);
         return;
@@ -168,7 +168,6 @@ class RowRecursion {
         if (belongs(t, lane)) write<true>(last.value[lane], is_filtered ? 1 / sum(last.value[lane]) : 1.0, t);
       }
     }
-    fence_streams();
     return true;
   }
 

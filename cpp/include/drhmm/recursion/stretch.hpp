@@ -121,7 +121,7 @@ class StretchGroup {
 // So many frames are whole lines of the cache, whatever the number of states.
 constexpr Index kFramesOfLines = 8;
 
-// Whether so many numbers are stored past the caches from here on: where no second-level cache would hold them, and
+// Whether so many numbers are stored past the caches from here on: where a second-level cache may not hold them, and
 // this is where a line of the cache begins. Fetching lines that will be overwritten takes as long as much of the rest.
 inline bool is_past_caches(const double* begin, Index n_numbers) {
   constexpr Index kHeld = 1 << 20, kLineOfCache = 64;  // bytes

@@ -56,6 +56,7 @@ inline std::vector<char> in_stretches(Pass pass, const Chain<double>& chain, con
     Edges* const own = edges.data() + k * width;
     const bool is_ordinary = pass == Pass::filter ? mixing.filter(log_ratios, group, own, posteriors)
                                                   : mixing.smooth(log_ratios, group, own, n_warm_up, posteriors);
+    fence_streams();
     if (!is_ordinary) ordinary = false;
   });
   if (!ordinary) return {};
