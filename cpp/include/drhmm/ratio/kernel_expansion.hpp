@@ -136,7 +136,7 @@ class KernelExpansion {
           for (int r = 0; r < kRegisters; ++r) x[c * kRegisters + r] += center[c] * y[r];
         }
       }
-      for (int k = 0; k < kGroup * kRegisters; k += 4) exp2_of_negatives<4, Real>(x + k);
+      for (int k = 0; k < kGroup * kRegisters; k += kAtATime) exp2_of_negatives<kAtATime, Real>(x + k);
       for (Index s = 0; s < n_states_; ++s, weight += kGroup) {
         for (int r = 0; r < kRegisters; ++r) {
           Real* const target = sums + s * kTile + r * kLanes<Real>;
@@ -164,7 +164,7 @@ class KernelExpansion {
       for (Index j = 0; j < frame_size_; ++j) {
         for (int r = 0; r < kTogether; ++r) x[r] += frame[j] * load(column + (j + 1) * stride + r * kWidth);
       }
-      exp2_of_negatives<kTogether, Real>(x);
+      for (int r = 0; r < kTogether; r += kAtATime) exp2_of_negatives<kAtATime, Real>(x + r);
       for (int r = 0; r < kTogether; ++r) store<Real>(x[r], features + (first + r) * kWidth);
     }
   }
@@ -187,7 +187,8 @@ class KernelExpansion {
   }
 
   static constexpr double kLog2E = 1.4426950408889634;
-  static constexpr int kGroup = kRegisterBytes == 64 ? 6 : 4;  // centres that share the loads of a frame
+  static constexpr int kGroup = kRegisterBytes == 64 ? 6 : 4;    // centres that share the loads of a frame
+  static constexpr int kAtATime = kRegisterBytes == 64 ? 4 : 1;  // exponentials: as many as there are registers for
   static constexpr double kNowhere = -1e30;  // the exponent of a centre that fills up a group: 2^kNowhere = 0
 
   Index frame_size_;
