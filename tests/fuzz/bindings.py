@@ -5,6 +5,8 @@ The core trusts the meaning of its numbers (Python has checked it) but never the
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 from layouts import bytes_of, lay_out, odd
 
@@ -170,6 +172,34 @@ def streams(random, n, d, s, b):
     return call, arguments
 
 
+def stepping(random, n, d, s, b):
+    """One frame after the other, by the function that streams call."""
+    made = _core.LeastSquaresRatio(**ratio_arguments(random, d, s, b, 1)) if random.random() < 0.5 else None
+    model = {**chain(random, s), "mean": np.zeros(d), "scale": np.ones(d), "window": 1, "n_known": s, "lag": n % 3}
+    arguments = {"x": random.normal(size=d), "dt": int(random.integers(1, 4))}
+    arguments |= {"evaluate": lambda frames: np.zeros((len(frames), s))}
+
+    def call(**arguments):
+        live = _core.LiveStreams(**model, ratio=made)
+        live.add(1)
+        step = live.stepper()
+        for _ in range(3):
+            answer = step(*arguments.values())
+            if isinstance(answer, np.ndarray):
+                assert np.isclose(answer.sum(), 1), "no distribution"
+        taken = int(live.n_frames()[0])
+        assert taken in (0, 3), f"{taken} of three frames taken"
+        with contextlib.suppress(TypeError):
+            step(*list(arguments.values())[: n % 3])
+            raise AssertionError("fewer arguments were taken")
+
+    return call, arguments
+
+
+def normalized(random, n, d, s, b):
+    return _core.normalized, {"values": random.dirichlet(np.ones(s), size=n), "tolerance": 1e-8}
+
+
 def restored(random, n, d, s, b):
     """A state with anything in it."""
     lag, window = int(random.integers(0, 3)), int(random.integers(1, 3))
@@ -209,5 +239,7 @@ CALLS = (
     ratio,
     streams,
     streams,
+    stepping,
+    normalized,
     restored,
 )

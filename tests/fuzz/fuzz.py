@@ -2,7 +2,7 @@
 
     python tests/fuzz/fuzz.py --seconds 60          the short run
     python tests/fuzz/fuzz.py --inputs 1000000      a long one
-    python tests/fuzz/fuzz.py --target arrays --seed 0 --first 4711 --inputs 1      one input again
+    python tests/fuzz/fuzz.py --target recursions --seed 0 --first 4711 --inputs 1      one input again
 
 An input is right if the answer is (checked against the reference where that is cheap), or if it is refused by a
 documented exception with a message. A crash, a hang, a NaN posterior, a changed input or any other exception is a
