@@ -40,6 +40,10 @@ def load(folder: Path, kind: str) -> drhmm.Model:
     return drhmm.load(folder / f"{kind}.drhmm")
 
 
+def has_floor(model: drhmm.Model) -> bool:
+    return model.evidence.floor > 0
+
+
 def samples(random, n_frames, n_columns=2):
     """Samples of which some are far away and some have a NaN, and steps between them, of which a few are long."""
     X = random.choice([1.0, 3.0]) * random.normal(size=(n_frames, n_columns)) + random.normal(size=n_columns)
@@ -90,7 +94,8 @@ def compare(model, lag, sequences, measures: Measures):
         waiting = sequence.answers[: min(lag, len(sequence.answers))]
         if any(answer is not None and not np.isnan(answer).all() for answer in waiting):
             raise AssertionError("a frame was answered before its lag had passed")
-        measures.deviation(sequence.answers[lag:], posteriors[: max(0, len(posteriors) - lag)])
+        answered = posteriors[: max(0, len(posteriors) - lag)]
+        measures.deviation(sequence.answers[lag:], answered, has_floor(model))
 
 
 def one_stream(folder, random, measures: Measures, pool):
@@ -129,12 +134,13 @@ def one_stream(folder, random, measures: Measures, pool):
             measures.frames += 1
             if model.novelty and t % 50 == 0:
                 seen = np.array(record.samples), np.array(record.steps)
-                measures.deviation([stream.novelty], model.novelty_proba(seen[0], dt=seen[1], n_threads=1)[-1:])
+                expected = model.novelty_proba(seen[0], dt=seen[1], n_threads=1)[-1:]
+                measures.deviation([stream.novelty], expected, has_floor(model))
         t += 1
     compare(model, lag, [record], measures)
     if record.samples:
         pending = model.predict_proba(np.array(record.samples), dt=np.array(record.steps), n_threads=1)
-        measures.deviation(stream.pending(), pending[len(pending) - min(lag, len(pending)) :])
+        measures.deviation(stream.pending(), pending[len(pending) - min(lag, len(pending)) :], has_floor(model))
     if refused is not None:
         check_refused(model, record, *refused)
     measures.sequences += 1
