@@ -148,6 +148,12 @@ class TestNativeExceptions:
         with pytest.raises(ValueError, match="n_centers must be from 0"):
             _core.GramStatistics(size, 2)
 
+    @pytest.mark.parametrize("name", ["GramStatistics", "RegularizedGram", "LeastSquaresRatio", "LiveStreams"])
+    def test_there_are_no_objects_without_content(self, name):
+        made = getattr(_core, name)
+        with pytest.raises(TypeError, match="incompatible constructor arguments"):
+            made.__new__(made)
+
     def test_of_a_ratio_source_that_raises_in_a_stream(self):
         stream = live.model("classifier").stream()
         stream._evaluate = lambda frames: 1 / 0

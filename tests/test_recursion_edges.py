@@ -190,6 +190,15 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"log_ratios must have two dimensions.*\(10,\)"):
             recursion.smooth(problem[0][:, 0], *problem[1:])
 
+    @pytest.mark.parametrize("second", [10, 7], ids=["as long", "shorter"])
+    def test_a_list_of_sequences_is_told_of_lengths(self, problem, second):
+        with pytest.raises(ValueError, match=r"log_ratios .* in one array, and lengths= says where they end"):
+            recursion.smooth([problem[0], problem[0][:second]], *problem[1:])
+
+    def test_no_evidence(self, problem):
+        with pytest.raises(ValueError, match=r"log_ratios must have two dimensions \(rows, columns\), got None"):
+            recursion.smooth(None, *problem[1:])
+
     def test_empty_evidence(self, problem):
         with pytest.raises(ValueError, match="log_ratios is empty"):
             recursion.smooth(np.empty((0, 3)), *problem[1:])

@@ -5,6 +5,7 @@ python benchmarks/reliability/interrupt.py
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
@@ -14,8 +15,6 @@ import time
 import numpy as np
 
 from drhmm import DensityRatioHMM, recursion
-
-REPEATS = 5
 
 
 def after_signal(work, delay):
@@ -61,13 +60,16 @@ def cases():
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5, help="signals per kind of work, each 0.7 s later")
+    options = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     print("| work | median, s | longest, s |\n|---|---|---|")
     for name, work in cases():
         times = []
-        for repeat in range(REPEATS):
+        for repeat in range(options.repeats):
             times.append(after_signal(work, 0.5 + 0.7 * repeat))
-            print(f"\r{name}: {repeat + 1}/{REPEATS}", end="", file=sys.stderr, flush=True)
+            print(f"\r{name}: {repeat + 1}/{options.repeats}", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
         print(f"| {name} | {np.median(times):.2f} | {max(times):.2f} |", flush=True)
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "complete.hpp"
 #include "drhmm/ratio/cross_validation.hpp"
 #include "drhmm/ratio/gram.hpp"
 #include "drhmm/ratio/least_squares.hpp"
@@ -115,11 +116,11 @@ Array log_ratios(const LeastSquaresRatio& self, const Array& samples, const Leng
              self.n_states() + (with_novelty ? 1 : 0));
 }
 
-GramStatistics restore(const py::tuple& state) {
-  require(state.size() == 3, "a pickled GramStatistics has three arrays");
-  // Arrays may have come as views of one message: then they begin anywhere, and are copied.
-  using Aligned = py::array_t<double, py::array::c_style | py::detail::npy_api::NPY_ARRAY_ALIGNED_>;
-  const Array gram(state[0].cast<Aligned>()), moment(state[1].cast<Aligned>()), mass(state[2].cast<Aligned>());
+// Arrays that come out of a pickle may be views of one message: then they begin anywhere, and are copied.
+using Aligned = py::array_t<double, py::array::c_style | py::detail::npy_api::NPY_ARRAY_ALIGNED_>;
+
+GramStatistics from_sums(const Aligned& gram_sums, const Aligned& moment_sums, const Aligned& mass_sums) {
+  const Array gram(gram_sums), moment(moment_sums), mass(mass_sums);
   const ConstRows gram_rows = rows(gram, "gram"), moment_rows = rows(moment, "moment");
   require(gram_rows.rows() == gram_rows.cols() && moment_rows.rows() == gram_rows.rows() && mass.ndim() == 1 &&
               mass.shape(0) == moment_rows.cols(),
@@ -131,7 +132,7 @@ GramStatistics restore(const py::tuple& state) {
 
 void bind_ratio(py::module_& module) {
   const auto no_gil = py::call_guard<Released>();
-  py::class_<GramStatistics>(module, "GramStatistics", py::module_local(),
+  py::class_<GramStatistics>(module, "GramStatistics", py::module_local(), py::is_final(), complete(),
                              "Phi^T W Phi, Phi^T W M and 1^T W M, summed over frames; mergeable.")
       .def(py::init([](Index n_centers, Index n_classes) {
              check_size(n_centers, "n_centers");
@@ -139,20 +140,20 @@ void bind_ratio(py::module_& module) {
              return GramStatistics(n_centers, n_classes);
            }),
            py::arg("n_centers"), py::arg("n_classes"))
+      .def(py::init(&from_sums), py::arg("gram"), py::arg("moment"), py::arg("mass"))
       .def("add", &add, py::arg("frames").noconvert(), py::arg("targets").noconvert(), py::arg("weights").noconvert(),
            py::arg("centers").noconvert(), py::arg("sigma"), no_gil)
       .def("merge", &GramStatistics::merge, py::arg("other"), no_gil)
-      .def(py::pickle(
-          [](const GramStatistics& self) {
-            return py::make_tuple(to_numpy(self.gram()), to_numpy(self.moment()),
-                                  Array(self.mass().size(), self.mass().data()));
-          },
-          &restore))
+      .def("__reduce__",
+           [](const py::object& self) {
+             const py::tuple sums = py::make_tuple(self.attr("gram"), self.attr("moment"), self.attr("mass"));
+             return py::make_tuple(py::type::of(self), sums);
+           })
       .def_property_readonly("gram", [](const GramStatistics& self) { return to_numpy(self.gram()); })
       .def_property_readonly("moment", [](const GramStatistics& self) { return to_numpy(self.moment()); })
       .def_property_readonly("mass",
                              [](const GramStatistics& self) { return Array(self.mass().size(), self.mass().data()); });
-  py::class_<RegularizedGram>(module, "RegularizedGram", py::module_local(),
+  py::class_<RegularizedGram>(module, "RegularizedGram", py::module_local(), py::is_final(), complete(),
                               "One Cholesky factor of G + rho I for any number of right-hand sides.")
       .def(py::init([](const Array& gram, double rho) {
              const ConstRows input = rows(gram, "gram");
@@ -182,7 +183,7 @@ void bind_ratio(py::module_& module) {
              "Held-out squared loss, (sigmas, rhos, folds), and held-out estimates, (sigmas, rhos, n, S), of folds "
              "that follow one another in frames.");
   py::class_<LeastSquaresRatio, std::shared_ptr<LeastSquaresRatio>>(
-      module, "LeastSquaresRatio", py::module_local(),
+      module, "LeastSquaresRatio", py::module_local(), py::is_final(), complete(),
       "Log density ratios between states from least-squares posterior estimates.")
       .def(py::init(&make_ratio), py::kw_only(), py::arg("centers").noconvert(), py::arg("sigma"),
            py::arg("theta").noconvert(), py::arg("prior").noconvert(), py::arg("floor"), py::arg("evidence_scale"),

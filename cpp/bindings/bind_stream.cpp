@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "complete.hpp"
 #include "drhmm/stream/streams.hpp"
 #include "framing.hpp"
 #include "report.hpp"
@@ -386,7 +387,8 @@ py::object stepper(const py::object& streams) {
 }  // namespace
 
 void bind_stream(py::module_& module) {
-  py::class_<LiveStreams>(module, "LiveStreams", py::module_local(), "Many live sequences on one model.")
+  py::class_<LiveStreams>(module, "LiveStreams", py::module_local(), py::is_final(), complete(),
+                          "Many live sequences on one model.")
       .def(py::init(&LiveStreams::make), py::kw_only(), py::arg("transmat").noconvert(),
            py::arg("startprob").noconvert(), py::arg("mean").noconvert(), py::arg("scale").noconvert(),
            py::arg("window"), py::arg("n_known"), py::arg("lag"), py::arg("ratio").none(true))

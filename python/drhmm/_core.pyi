@@ -1,7 +1,7 @@
 """The native core: features, ratios, recursions and streams on C-contiguous float64 arrays."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -66,8 +66,12 @@ def expectation(
     log_ratios: _Array, transmat: _Array, startprob: _Array, lengths: Sequence[int], n_threads: int = 1
 ) -> tuple[_Report, _Array, _Array]: ...
 
+@final
 class GramStatistics:
+    @overload
     def __init__(self, n_centers: int, n_classes: int) -> None: ...
+    @overload
+    def __init__(self, gram: _Array, moment: _Array, mass: _Array) -> None: ...
     def add(self, frames: _Array, targets: _Array, weights: _Array, centers: _Array, sigma: float) -> None: ...
     def merge(self, other: GramStatistics) -> None: ...
     @property
@@ -77,10 +81,12 @@ class GramStatistics:
     @property
     def mass(self) -> _Array: ...
 
+@final
 class RegularizedGram:
     def __init__(self, gram: _Array, rho: float) -> None: ...
     def solve(self, moment: _Array) -> _Array: ...
 
+@final
 class LeastSquaresRatio:
     def __init__(
         self,
@@ -107,6 +113,7 @@ class LeastSquaresRatio:
         single: bool = False,
     ) -> _Array: ...
 
+@final
 class LiveStreams:
     def __init__(
         self,

@@ -62,17 +62,22 @@ def _is_plain(values: Any) -> bool:
     return bool(flags.c_contiguous and flags.aligned)
 
 
-def as_matrix(values: Any, name: str) -> Array:
-    """Two-dimensional, C-contiguous, aligned float64; NaN and infinities are left to the caller."""
+def as_matrix(values: Any, name: str, advice: str = "") -> Array:
+    """Two-dimensional, C-contiguous, aligned float64; NaN and infinities are left to the caller.
+
+    ``advice`` is what a refusal of other shapes ends with.
+    """
     if _is_plain(values) and values.ndim == 2:
         return values  # type: ignore[no-any-return]
+    if values is None:
+        raise ValueError(f"{name} must have two dimensions (rows, columns), got None")
     refuse_masked(values, name)
     if hasattr(values, "toarray"):
         raise TypeError(f"{name} is sparse, and sparse data are not supported; use {name}.toarray()")
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise ValueError(f"{name} is not a rectangular array: {error}") from None
+        raise ValueError(f"{name} is not a rectangular array: {str(error).rstrip('.')}{advice}") from None
     if array.dtype.kind == "c":
         raise ValueError(f"{name} holds complex numbers. Complex data not supported")
     if array.dtype.kind not in "fiubO":
@@ -88,10 +93,7 @@ def as_matrix(values: Any, name: str) -> Array:
         except (ValueError, OverflowError) as error:
             raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}: {error}") from None
     if array.ndim != 2:
-        raise ValueError(
-            f"{name} must have two dimensions (frames, columns), got shape {array.shape}. Reshape your data: "
-            "array.reshape(-1, 1) for a single column, or a list of two-dimensional arrays for several sequences"
-        )
+        raise ValueError(f"{name} must have two dimensions (rows, columns), got shape {array.shape}{advice}")
     return np.require(array, dtype=np.float64, requirements=["C", "A"])
 
 
@@ -107,7 +109,12 @@ def read_only(array: Array) -> Array:
 
 def as_samples(values: Any, name: str = "X") -> Array:
     """Frames by columns, at least one of each, NaN allowed, infinities refused."""
-    samples = as_matrix(values, name)
+    samples = as_matrix(
+        values,
+        name,
+        ". Reshape your data: array.reshape(-1, 1) for a single column, or a list of two-dimensional arrays for "
+        "several sequences",
+    )
     if samples.shape[0] == 0:
         raise ValueError(f"{name} is empty: 0 sample(s) with shape {samples.shape} while a minimum of 1 is required")
     if samples.shape[1] == 0:

@@ -41,7 +41,9 @@ __all__ = ["expected_transitions", "filter", "fixed_lag", "smooth", "viterbi"]
 def _problem(
     log_ratios: Any, transmat: Any, startprob: Any, lengths: Any, dt: Any = None
 ) -> tuple[Array, Array, Array, Lengths, Steps | None]:
-    evidence = as_matrix(log_ratios, "log_ratios")
+    evidence = as_matrix(
+        log_ratios, "log_ratios", ". Sequences follow one another in one array, and lengths= says where they end"
+    )
     n_frames, n_states = evidence.shape
     if n_frames == 0 or n_states == 0:
         raise ValueError(f"log_ratios is empty: shape {evidence.shape}")

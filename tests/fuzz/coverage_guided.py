@@ -18,8 +18,12 @@ import tempfile
 import zlib
 from pathlib import Path
 
-import atheris
 import numpy as np
+
+try:
+    import atheris
+except ModuleNotFoundError:
+    atheris = None
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -65,6 +69,8 @@ def main():
     parser.add_argument("--keep", help="folder for inputs that reached something new")
     parser.add_argument("--again", help="file with one input")
     options = parser.parse_args()
+    if atheris is None:
+        parser.error("atheris is not installed: pip install --group fuzz")
     with atheris.instrument_imports(include=["drhmm"]):
         target = importlib.import_module(options.target)
     seeds, judged = globals()[options.target](target)
