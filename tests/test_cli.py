@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,14 @@ def fit_arguments(folder, data, output, *more):
 @pytest.fixture(scope="module")
 def model(folder):
     return drhmm.load(folder / "model.drhmm")
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory):
+    """A model whose columns have the names 1 and 2."""
+    path = tmp_path_factory.mktemp("numbered") / "model.drhmm"
+    replace(live.model("plain"), feature_names=("1", "2")).save(path)
+    return path
 
 
 def expected_filter(model, columns):
@@ -389,6 +398,25 @@ class TestStream:
         assert result.returncode == 2
         assert "line 1, column '2': not a number: 'oops'" in result.stderr
 
+    def test_a_line_that_may_be_names_or_numbers_is_refused(self, numbered):
+        result = piped(["stream", numbered], "2,1\n-5,5\n")
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr == (
+            "drhmm stream: <stdin>, line 1: 2, 1 may be names of columns or an observation; "
+            "use --header, or --columns 1,2 if no line has names\n"
+        )
+
+    def test_numbers_that_are_names_are_an_observation_if_columns_are_given(self, numbered):
+        result = piped(["stream", numbered, "--columns", "1,2"], "2,1\n-5,5\n")
+        assert result.stdout == piped(["stream", numbered], "[2, 1]\n[-5, 5]\n").stdout
+
+    def test_numbers_are_names_if_there_is_a_header(self, numbered):
+        result = piped(["stream", numbered, "--header"], "2,1\n-5,5\n")
+        assert result.stdout == piped(["stream", numbered], "[5, -5]\n").stdout
+
+    def test_a_line_of_numbers_is_an_observation_of_numbered_columns(self, numbered):
+        assert len(piped(["stream", numbered], "1,3\n-5,5\n").stdout.splitlines()) == 2
+
     def test_a_line_of_tabs_is_a_missing_frame(self, folder):
         answers = self.answers(folder, "heart rate\tspeed\n1\t2\n\t\n3\t4\n", "--format", "tsv")
         assert [answer["frame"] for answer in answers] == [0, 1, 2]
@@ -623,6 +651,10 @@ BAD_CALLS = {
     "missing sequences": (
         ["predict", "model.drhmm", "ids.csv", "--sequence", "id"],
         "ids.csv, line 3, column 'id': there",
+    ),
+    "names twice": (
+        ["stream", "model.drhmm", "--header", "--columns", "speed,heart rate"],
+        "--header and --columns do not go together",
     ),
     "every 0": (["stream", "model.drhmm", "--every", "0"], "--every must be at least 1"),
     "a negative lag": (["stream", "model.drhmm", "--lag", "-1"], "lag must be at least 0"),

@@ -142,6 +142,7 @@ def _add_stream(commands: Commands) -> None:
     command.add_argument(
         "--columns", type=_names, metavar="A,B,...", help="names of CSV columns, where no line has them"
     )
+    command.add_argument("--header", action="store_true", help="the first CSV line has names, though they are numbers")
     command.add_argument("--lag", type=int, default=0, help="answer LAG observations later, knowing them, too")
     command.add_argument("--sequence", metavar="COLUMN", help="the sequence that an observation belongs to")
     command.add_argument("--time", metavar="COLUMN", help="time of an observation: some may be missing")

@@ -30,8 +30,9 @@ class Observation:
 class LineReader:
     """From lines to observations.
 
-    The first line decides whether they are JSON or CSV. In CSV it may have the names of the columns; without names,
-    the columns are those of `columns`, or else the features in the order of the model.
+    The first line decides whether they are JSON or CSV. In CSV it may have the names of the columns, and has them if
+    `header` says so; without names, the columns are those of `columns`, or else the features in the order of the model.
+    A line of numbers is never taken for names by itself: it may be an observation.
     """
 
     def __init__(
@@ -42,12 +43,14 @@ class LineReader:
         sequence: str | None = None,
         time: str | None = None,
         columns: Sequence[str] | None = None,
+        header: bool = False,
         file: str = "<stdin>",
     ) -> None:
         names = model.feature_names
         self._features = list(names) if names is not None else [str(j + 1) for j in range(model.n_features)]
         self._has_names = names is not None
         self._kind = kind
+        self._header = header
         self._sequence, self._time = sequence, time
         self._others = [name for name in (sequence, time) if name is not None]
         self._file = file
@@ -74,8 +77,7 @@ class LineReader:
         except csv.Error as error:
             raise self._error(str(error), line) from None
         if not self._places:
-            known = self._has_names and set(self._features) <= set(map(str.strip, fields))
-            if known or not any(is_number(field) for field in fields):
+            if self._is_header(fields, line):
                 self._find(header_names(fields, self._file, line), line)
                 return None
             self._count(fields, line)
@@ -90,6 +92,20 @@ class LineReader:
         time = None if self._time is None else fields[self._places[self._time]].strip()
         sequence = None if self._sequence is None else fields[self._places[self._sequence]]
         return Observation(sample, self._name(sequence, line), time)
+
+    def _is_header(self, fields: Sequence[str], line: int) -> bool:
+        """Whether the first line has the names of the columns; an error where it could be both names and numbers."""
+        numbers = [is_number(field) for field in fields]
+        if self._header or not any(numbers):
+            return True
+        names = [field.strip() for field in fields]
+        if not self._has_names or not set(self._features) <= set(names):
+            return False
+        if all(numbers) and len(names) == len(self._features):
+            message = f"{listed(names)} may be names of columns or an observation"
+            order = ",".join(self._features)
+            raise NamesError(f"{message}; use --header, or --columns {order} if no line has names", self._file, line)
+        return not all(numbers)
 
     def _find(self, names: Sequence[str], line: int) -> None:
         """The places of the columns that are needed, by their names."""
@@ -110,7 +126,7 @@ class LineReader:
         """The places of the features if there are no names."""
         if self._others:
             message = f"there are no names of columns, but --{'sequence' if self._sequence else 'time'} needs them"
-            raise NamesError(f"{message}; use --columns", self._file, line)
+            raise NamesError(f"{message}; use --columns, or --header", self._file, line)
         if len(fields) != len(self._features):
             message = f"{len(fields)} fields, the model was learned from {len(self._features)} features"
             raise NamesError(message, self._file, line)

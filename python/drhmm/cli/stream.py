@@ -112,8 +112,15 @@ def run(options: argparse.Namespace) -> int:
             raise ValueError("--time needs --step: the model does not know how much time passes in one step")
     repeated = {"lag": options.lag, "sequence": options.sequence, "time": options.time, "step": step}
     sequences = FollowedSequences(model, repeated)
+    if options.header and options.columns is not None:
+        raise ValueError("--header and --columns do not go together: either a line has the names, or none")
     reader = LineReader(
-        model, kind=options.format, sequence=options.sequence, time=options.time, columns=options.columns
+        model,
+        kind=options.format,
+        sequence=options.sequence,
+        time=options.time,
+        columns=options.columns,
+        header=options.header,
     )
     if options.snapshot is not None:
         check_folder(options.snapshot)
