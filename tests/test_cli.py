@@ -156,6 +156,20 @@ class TestFit:
         assert main(fit_arguments(folder, "labels.csv", "labels.drhmm")) == 0
         assert set(drhmm.load(folder / "labels.drhmm").classes.tolist()) == set(labels)
 
+    @pytest.mark.parametrize(("kind", "largest"), [("parquet", 2), ("parquet", 2**53 + 1), ("npz", 2)])
+    def test_missing_numbers_are_no_labels(self, folder, kind, largest, capsys):
+        X, y = blobs(5, n_frames=ROWS)
+        labels = [None if row % 3 else [0, largest - 1, largest][state] for row, state in enumerate(y.tolist())]
+        data = folder / f"numbers.{kind}"
+        if kind == "parquet":
+            pyarrow.parquet.write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1], "y": labels}), data)
+        else:
+            np.savez(data, X=X, y=np.array(labels, dtype=float))
+        output = str(folder / "numbers.drhmm")
+        assert main(["fit", str(data), "--label", "y", "--basis", "50", "--output", output]) == 0
+        assert "160 rows without a label" in capsys.readouterr().out
+        assert drhmm.load(output).classes.tolist() == [0, largest - 1, largest]
+
     def test_lengths_of_an_npz_file_are_sequences(self, folder, capsys):
         X, y = blobs(5, n_frames=ROWS)
         np.savez(folder / "lengths.npz", X=X, y=y, lengths=[80] * 3)
@@ -234,6 +248,13 @@ class TestPredict:
 
     def test_accuracy_of_known_labels(self, folder, capsys):
         assert "% of 240 rows" in self.run(folder, capsys, "--label", "activity").err
+
+    def test_accuracy_is_that_of_rows_with_a_number_as_label(self, folder, capsys):
+        names = ["heart rate", "speed"]
+        np.savez(folder / "partly.npz", X=np.zeros((3, 2)), feature_names=names, y=[0.0, np.nan, 1.0])
+        model = str(folder / "model.drhmm")
+        assert main(["predict", model, str(folder / "partly.npz"), "--label", "y"]) == 0
+        assert "of 2 rows" in capsys.readouterr().err
 
     @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "npz"])
     def test_writes_every_format(self, folder, capsys, kind):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._files import write_atomically
-from .._validation import Array
+from .._validation import Array, is_missing
 from . import values
 from .errors import InputError, NamesError
 
@@ -76,7 +76,9 @@ class Table:
         column = self.column(name, "--label")
         if column.dtype.kind == "S":
             column = np.char.decode(column, "utf-8")
-        return values.labels([as_text(value) for value in column.tolist()])
+        missing = is_missing(column).tolist()
+        fields = zip(column.tolist(), missing, strict=True)
+        return values.labels(["" if nothing else as_text(value) for value, nothing in fields])
 
     def identities(self, name: str) -> Column:
         """A column of names of sequences."""
@@ -115,12 +117,12 @@ def listed(names: Iterable[str]) -> str:
 
 
 def read_table(path: Path, *, header: bool = True, as_they_are: Collection[str] = ()) -> Table:
-    """Read a file by its ending; the columns named in `as_they_are` stay text."""
+    """Read a file by its ending; the columns named in `as_they_are` stay text, or integers beside nothing."""
     kind = path.suffix.lower()
     if kind not in SUFFIXES:
         raise InputError(f"the ending must be one of {listed(SUFFIXES)}", path)
     if kind == ".parquet":
-        table = _read_parquet(path)
+        table = _read_parquet(path, as_they_are)
     elif kind == ".npz":
         table = _read_npz(path)
     else:
@@ -242,7 +244,7 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _read_parquet(path: Path) -> Table:
+def _read_parquet(path: Path, as_they_are: Collection[str]) -> Table:
     pyarrow = _pyarrow()
     try:
         table = pyarrow.parquet.read_table(path)
@@ -250,7 +252,10 @@ def _read_parquet(path: Path) -> Table:
         raise InputError(f"not a Parquet file: {error}", path) from None
     columns = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if pyarrow.types.is_floating(column.type) or pyarrow.types.is_integer(column.type):
+        is_integer = pyarrow.types.is_integer(column.type)
+        if is_integer and column.null_count > 0 and name in as_they_are:
+            columns[name] = _as_is(column.to_pylist())  # numpy would make fractions of them, which lose digits
+        elif is_integer or pyarrow.types.is_floating(column.type):
             columns[name] = column.to_numpy()
         elif pyarrow.types.is_timestamp(column.type) and column.null_count == 0:
             columns[name] = column.to_numpy().astype("datetime64[ns]")
