@@ -660,6 +660,31 @@ BAD_CALLS = {
         ["predict", "model.drhmm", "results.csv", "--sequence", "state"],
         "the column 'state'",
     ),
+    "features in another order": (
+        ["predict", "model.drhmm", "data.csv", "--features", "speed,heart rate"],
+        "data.csv: --features has 'speed' where the model was learned from 'heart rate'",
+    ),
+    "a column named as a probability": (
+        ["predict", "model.drhmm", "results.csv", "--sequence", "p(run)", "--probabilities"],
+        "the column 'p(run)' has the name of a column of the result",
+    ),
+    "a model in place of its data": (
+        ["fit", "data.csv", "--label", "activity", "--output", "./data.csv"],
+        "would replace data.csv, which is read",
+    ),
+    "a result in place of its data": (["predict", "model.drhmm", "data.csv", "--output", "link.csv"], "link.csv: would"),
+    "a result in place of its model": (
+        ["predict", "model.csv", "data.csv", "--output", "model.csv"],
+        "would replace model.csv, which is read",
+    ),
+    "a snapshot in place of its model": (
+        ["stream", "model.drhmm", "--snapshot", "model.drhmm"],
+        "would replace model.drhmm, which is read",
+    ),
+    "Parquet with equal names": (
+        ["predict", "model.drhmm", "equal.parquet"],
+        "equal.parquet: two columns have the name 'speed'",
+    ),
     "a wrong label": (
         ["predict", "model.drhmm", "data.csv", "--label", "typo", "--output", "o.csv"],
         "--label: there is no",
@@ -696,7 +721,11 @@ def test_bad_calls_are_one_line_and_status_two(folder, tmp_path, capsys, monkeyp
         (tmp_path / name).write_bytes(b"something else")
     np.savez(tmp_path / "objects.npz", X=np.array([[None]]))
     np.savez(tmp_path / "without.npz", Y=np.zeros((2, 2)))
-    (tmp_path / "results.csv").write_text("state,heart rate,speed\na,1,2\n")
+    (tmp_path / "results.csv").write_text("state,p(run),heart rate,speed\na,b,1,2\n")
+    (tmp_path / "model.csv").write_bytes((folder / "model.drhmm").read_bytes())
+    (tmp_path / "link.csv").symlink_to("data.csv")
+    equal = pyarrow.table([[1.0], [2.0], [3.0]], names=["heart rate", "speed", "speed"])
+    pyarrow.parquet.write_table(equal, tmp_path / "equal.parquet")
     (tmp_path / "ids.csv").write_text("id,heart rate,speed\na,1,2\n,1,2\n")
     np.savez(tmp_path / "empty.npz", X=np.zeros((3, 0)))
     with open(tmp_path / "npy.npz", "wb") as file:
@@ -713,6 +742,13 @@ def test_bad_calls_are_one_line_and_status_two(folder, tmp_path, capsys, monkeyp
     assert error.startswith(f"drhmm {arguments[0]}: ")
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_a_result_that_would_replace_its_data_leaves_them(folder, tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_bytes((folder / "data.csv").read_bytes())
+    main(["predict", str(folder / "model.drhmm"), str(data), "--output", str(data)])
+    assert data.read_bytes() == (folder / "data.csv").read_bytes()
 
 
 def test_numbers_are_never_read_as_dates(folder, model):

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from .._sequences import group
 from .._times import TimeError, gaps, usual_step
 from .._validation import Lengths, Steps
+from ..frames import features_of
 from ..model import Model
 from .errors import InputError
 from .tables import Table, listed, read_table
@@ -103,4 +104,7 @@ def model_features(model: Model, columns: Columns, table: Table) -> list[str]:
             "use --features",
             table.path,
         )
-    return names
+    try:
+        return features_of(model, list(table.columns), names, ())
+    except ValueError as problem:
+        raise InputError(f"--{problem}", table.path) from None

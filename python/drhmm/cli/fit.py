@@ -18,13 +18,13 @@ from .._validation import Array, Lengths, check_integer
 from ..estimator import DensityRatioHMM
 from .columns import Columns, ordered
 from .output import say
-from .tables import check_folder
+from .tables import check_target
 from .values import checked_step
 
 
 def run(options: argparse.Namespace) -> None:
     """Read, learn, measure on held-out rows, learn from all rows, and save."""
-    check_folder(options.output)
+    check_target(options.output, options.data)
     if not 0 <= options.holdout < 1:
         raise ValueError(f"--holdout must be from 0 to below 1, got {options.holdout:g}")
     if options.label is None and options.states is None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import io
-from .._results import RESULTS, results
+from .._results import result_names, results
 from ..exceptions import ImpossibleDataError
 from ..model import Model
 from .columns import Columns, Ordered, model_features, ordered
@@ -21,7 +21,7 @@ from .values import checked_step
 
 def run(options: argparse.Namespace) -> None:
     """Read, infer, and write one row for every row of the table."""
-    check_output(options.output)
+    check_output(options.output, options.model, options.data)
     model = io.load(options.model)
     columns = Columns(options.features, options.label, options.sequence, options.time)
     table = columns.read(options.data, options.header)
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> None:
     if options.label is not None:
         table.column(options.label, "--label")
     for name in (options.sequence, options.time):
-        if name in RESULTS:
+        if name in result_names(model, options.method, options.probabilities):
             raise InputError(f"the column {name!r} has the name of a column of the result", options.data)
     if options.step is not None and options.time is None:
         raise ValueError("--step goes with --time")

@@ -17,7 +17,7 @@ from ..exceptions import ImpossibleDataError
 from .errors import InputError, NamesError, one_line
 from .followed import FollowedSequences
 from .lines import LineReader, Observation
-from .tables import check_folder
+from .tables import check_target
 from .values import checked_step
 
 #: Seconds to wait for a reader after the process was asked to end.
@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
         header=options.header,
     )
     if options.snapshot is not None:
-        check_folder(options.snapshot)
+        check_target(options.snapshot, options.model)
         if options.snapshot.exists():
             sequences.load(options.snapshot)
     with _Lines() as lines:

@@ -188,9 +188,16 @@ def header_names(fields: Sequence[str], path: object, line: int) -> list[str]:
     for place, name in enumerate(names):
         if not name:
             raise NamesError(f"column {place + 1} has no name", path, line)
-        if names.count(name) > 1:
-            raise NamesError(f"two columns have the name {name!r}", path, line)
+    _refuse_equal_names(names, path, line)
     return names
+
+
+def _refuse_equal_names(names: Sequence[str], path: object, line: int | None = None) -> None:
+    known: set[str] = set()
+    for name in names:
+        if name in known:
+            raise NamesError(f"two columns have the name {name!r}", path, line)
+        known.add(name)
 
 
 def numbered_names(fields: Sequence[str]) -> list[str]:
@@ -247,6 +254,7 @@ def _pyarrow() -> Any:
 def _read_parquet(path: Path, as_they_are: Collection[str]) -> Table:
     pyarrow = _pyarrow()
     try:
+        _refuse_equal_names(pyarrow.parquet.read_schema(path).names, path)
         table = pyarrow.parquet.read_table(path)
     except pyarrow.ArrowException as error:
         raise InputError(f"not a Parquet file: {error}", path) from None
@@ -319,21 +327,24 @@ def write_table(path: Path | None, columns: Mapping[str, Column]) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def check_output(path: Path | None) -> None:
-    """Refuse, before long work, a file that the result cannot be written to."""
+def check_output(path: Path | None, *inputs: Path) -> None:
+    """Refuse, before long work, a file that the result table cannot be written to."""
     if path is None:
         return
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"--output: the ending must be one of {listed(SUFFIXES)}", path)
-    check_folder(path)
+    check_target(path, *inputs)
 
 
-def check_folder(path: Path) -> None:
-    """Refuse what is not a file, there or not, in a folder that can be written to."""
+def check_target(path: Path, *inputs: Path) -> None:
+    """Refuse what is not a file, there or not, in a folder that can be written to, and what is one of the inputs."""
     if path.is_dir() or not path.parent.is_dir():
         raise InputError("not a file in an existing folder", path)
     if not os.access(path.parent, os.W_OK):
         raise InputError("the folder cannot be written to", path)
+    for other in inputs:
+        if path.exists() and other.exists() and path.samefile(other):
+            raise InputError(f"would replace {other}, which is read; give it another name", path)
 
 
 def _write_text(file: Any, delimiter: str, columns: Mapping[str, Column]) -> None:
