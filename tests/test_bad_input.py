@@ -60,6 +60,17 @@ FIT = {
     "an id that is None": ((X, Y), {"sequence_id": [1] * 3 + [None] * 57}, "sequence_id has None at row 3"),
     "an id that is NaN among text": ((X, Y), {"sequence_id": ["a"] * 59 + [np.nan]}, "sequence_id has nan at row 59"),
     "an id that is no time": ((X, Y), {"sequence_id": np.full(60, "NaT", "M8[s]")}, "sequence_id has NaT at row 0"),
+    "ids of text and numbers": ((X, Y), {"sequence_id": [1] * 30 + ["1"] * 30}, "mixes values that cannot be compared"),
+    "ids of truth and numbers": ((X, Y), {"sequence_id": [True] * 30 + [1] * 30}, "mixes True and False with other"),
+    "masked labels": ((X, np.ma.masked_equal(Y, 1)), {}, "y is a masked array with masked values"),
+    "masked ids": ((X, Y), {"sequence_id": np.ma.masked_equal(Y, 1)}, "sequence_id is a masked array"),
+    "masked lengths": ((X, Y), {"lengths": np.ma.masked_equal([30, 30], 30)}, "lengths is a masked array"),
+    "masked rows in a list": ((list(np.ma.masked_less(X, 0)), Y), {}, "X is a masked array"),
+    "unknown integers beside floats": (
+        ([X[:30], X[30:]], [np.where(Y[:30] == 2, -1, Y[:30]), Y[30:].astype(float)]),
+        {},
+        r"y\[0\] has -1 at row \d+, which is unknown among integers, but together the labels are float64",
+    ),
     "a list with lengths": (([X], [Y]), {"lengths": [60]}, "X is a list of sequences"),
     "constant column": ((CONSTANT, Y), {}, r"X is constant in column 1 \(value 4\)"),
     "duplicate points": ((np.ones((60, 2)), Y), {}, "constant in column 0"),
@@ -137,6 +148,7 @@ SETTINGS = {
         (0, "sigma"),
         ("wide", "sigma"),
         (np.nan, "finite"),
+        (10**400, "sigma must be a finite number that float64 can hold, got an integer of 1329 bits"),
     ],
     "rho": [
         (-0.1, r"rho must be in \[1e-100, 1e\+100\], got -0.1"),
@@ -146,7 +158,12 @@ SETTINGS = {
     "floor": [(-0.1, "floor must be in"), (1.0, "floor must be in"), (None, "floor must be a finite number")],
     "evidence_scale": [(0.0, "evidence_scale must be in"), ("big", "evidence_scale must be a finite number")],
     "window": [(0, "window must be at least 1, got 0"), (1.5, "window must be an integer")],
-    "transition_prior": [(-1.0, "transition_prior must be in")],
+    "transition_prior": [
+        (-1.0, "transition_prior must be in"),
+        ([[1, 2], [3]], "transition_prior must hold numbers"),
+    ],
+    "standardize": [("no", "standardize must be True or False, got 'no'")],
+    "novelty": [(1, "novelty must be True or False, got 1")],
     "n_threads": [(0, "n_threads must be at least 1"), ("two", "n_threads must be an integer")],
 }
 
@@ -163,6 +180,44 @@ def test_settings_out_of_range(name, value, message):
 @pytest.fixture(scope="module")
 def fitted():
     return DensityRatioHMM(n_basis=30, random_state=0).fit(X, Y)
+
+
+#: Two sequences in one list of ids that one dtype of numpy would make equal.
+IDS = {
+    "beyond 64 bits": [2**63, 2**63 + 1, -1],
+    "beside a fraction": [2**53, 2**53 + 1, 0.5],
+}
+
+
+@pytest.mark.parametrize("ids", IDS.values(), ids=IDS.keys())
+def test_ids_that_differ_in_the_last_digit_are_two_sequences(fitted, ids):
+    rows = [30, 29, 1]
+    expected = fitted.predict_proba(X, lengths=rows)
+    sequence_id = [value for value, count in zip(ids, rows, strict=True) for _ in range(count)]
+    np.testing.assert_array_equal(fitted.predict_proba(X, sequence_id=sequence_id), expected)
+
+
+def test_text_and_missing_labels_in_different_sequences():
+    words = np.array(["a", "b", "c"])[Y]
+    some = words.astype(object)
+    some[::7] = None
+    fitted = DensityRatioHMM(n_basis=20, random_state=0).fit([X, X], [words, some])
+    assert fitted.classes_.tolist() == ["a", "b", "c"]
+
+
+STEPS = {
+    "a masked gap": (np.ma.masked_equal([1, 2, 1], 2), "dt is a masked array"),
+    "ragged": ([[1], [1, 2], 3], "dt must have one integer per row"),
+    "too long": ([1, 2**80, 1], f"got {2**80} at row 1"),
+    "a fraction": ([1, 1.5, 1], "got 1.0 at row 0|got 1.5 at row 1"),
+    "no number": ([1, None, 1], "got None at row 1"),
+}
+
+
+@pytest.mark.parametrize(("dt", "message"), STEPS.values(), ids=STEPS.keys())
+def test_gaps_that_are_none(fitted, dt, message):
+    with pytest.raises(ValueError, match=message):
+        fitted.predict_proba(X[:3], dt=dt)
 
 
 class TestPredict:

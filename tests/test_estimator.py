@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -250,6 +251,19 @@ class TestModel:
             fitted.model_.evidence.framing.mean[0] = 1.0
         with pytest.raises(ValueError, match="read-only"):
             pickle.loads(pickle.dumps(fitted.model_)).transmat[0, 0] = 1.0
+
+    def test_does_not_change_with_the_array_that_it_was_made_from(self, fitted):
+        evidence = fitted.model_.evidence
+        base = evidence.theta.copy()
+        view = base[:]
+        view.setflags(write=False)
+        made = replace(evidence, theta=view)
+        base[:] = np.nan
+        assert_array_equal(made.theta, evidence.theta)
+
+    def test_shares_that_are_none(self, fitted):
+        with pytest.raises(ValueError, match="prior: the sum is 6, not 1"):
+            replace(fitted.model_, prior=np.array([1.0, 2.0, 3.0]))
 
     def test_says_in_one_line_what_it_is(self, fitted):
         assert repr(fitted.model_) == "Model(classes=[0, 1, 2], n_features=2, window=1)"

@@ -119,7 +119,7 @@ def test_impossible_data_after_a_gap_are_named():
     ("dt", "message"),
     [
         ([1, 1], r"shape \(3,\), got shape \(2,\)"),
-        ([1.0, 1.0, 1.0], "dtype float64"),
+        ([1.0, 1.0, 1.0], "got 1.0 at row 0"),
         ([1, 0, 1], "dt has 0 at row 1"),
         ([1, 1, -4], "dt has -4 at row 2"),
         ([1, 2**53 + 1, 1], f"dt has {2**53 + 1} at row 1"),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from drhmm import DensityRatioHMM, recursion
+from drhmm.frames import predict_frame
 from drhmm.novelty import Novelty
 from drhmm.ratios import FromClassifier
 from drhmm.reference import ratios as reference
@@ -131,8 +135,58 @@ def test_a_missing_frame_has_no_score_and_keeps_its_probability(fitted):
     assert fitted.novelty_proba(samples)[200] > 0.5
 
 
+@pytest.fixture(scope="module")
+def extreme():
+    settings = {"evidence_scale": 1e4, "novelty_rate": 1e-30, "novelty_duration": 1e9, "startprob": [1, 0, 0]}
+    return DensityRatioHMM(novelty=True, sigma=0.5, rho=0.01, **settings, **FAST).fit(X, Y).model_
+
+
+@pytest.fixture(scope="module")
+def half_strange(extreme):
+    """Begins half strange, half of a state that is no start: the only state that is one is far out of reach."""
+    around = np.random.default_rng(0).uniform(X.min(), X.max(), size=(2000, 2))
+    evidence = extreme.log_ratios(around)
+    strange = extreme.evidence.evidence_scale * np.log(np.maximum(extreme.novelty_score(around), 1e-9))
+    ahead = np.minimum(strange, evidence.max(axis=1)) - evidence[:, 0]
+    assert ahead.max() > 2000
+    return np.vstack([around[ahead.argmax()], MIXED])
+
+
+class TestExtremes:
+    """However far the unknown is ahead, the known states share what is left of their probability."""
+
+    @pytest.mark.parametrize("method", ["filter", "smooth"])
+    def test_batch(self, extreme, half_strange, method):
+        assert_allclose(extreme.predict_proba(half_strange, method=method).sum(axis=1), 1, atol=1e-12)
+
+    @pytest.mark.parametrize("lag", [0, 2])
+    def test_stream(self, extreme, half_strange, lag):
+        stream = extreme.stream(lag)
+        answers = [answer for x in half_strange if (answer := stream.step(x)) is not None]
+        assert_allclose(np.sum(answers, axis=1), 1, atol=1e-12)
+
+    @pytest.mark.parametrize("lag", [0, 2])
+    def test_batch_of_streams(self, extreme, half_strange, lag):
+        batch = extreme.stream_batch(1, lag)
+        answers = np.array([batch.step(x[None])[0] for x in half_strange])[lag:]
+        assert_allclose(answers.sum(axis=1), 1, atol=1e-12)
+
+    def test_single_precision(self, extreme, half_strange):
+        results = predict_frame(extreme, pd.DataFrame(half_strange.astype(np.float32), columns=["a", "b"]))
+        assert np.isfinite(results["probability"]).all()
+
+    def test_evidence_that_needs_no_limit_is_as_it_was(self, fitted):
+        evidence = fitted.model_.evidence
+        with_unknown = evidence.log_ratios_with_novelty(MIXED, [len(MIXED)], 1)
+        assert_allclose(with_unknown[:, :-1], evidence.log_ratios(MIXED, [len(MIXED)], 1), rtol=1e-13)
+
+
 class TestBadInput:
-    @pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, 1.5, np.nan])
+    def test_a_novelty_out_of_range(self, fitted):
+        with pytest.raises(ValueError, match=r"novelty rate must be in \[1e-30, 1\), got 2.0"):
+            replace(fitted.model_, novelty=Novelty(2.0, 10.0))
+
+    @pytest.mark.parametrize("rate", [0.0, 1e-31, 1.0, -0.1, 1.5, np.nan])
     def test_rate_outside_zero_and_one(self, rate):
         with pytest.raises(ValueError, match="novelty_rate must be"):
             DensityRatioHMM(novelty=True, novelty_rate=rate).fit(X, Y)

@@ -385,9 +385,11 @@ class TestStreamBatch:
             ({"X": np.zeros((3, 2)), "active": [1, 1, 1]}, "active must have one bool per row"),
             ({"X": np.zeros((3, 2)), "active": [True]}, "active must have one bool per row"),
             ({"X": np.zeros((3, 2)), "active": [True, True, True]}, "row 2, which is retired"),
+            ({"X": np.zeros((3, 2)), "active": np.ma.masked_equal([True] * 3, True)}, "active is a masked array"),
             ({"X": np.zeros((3, 2)), "dt": 0}, "dt has 0 at row 0"),
             ({"X": np.zeros((3, 2)), "dt": [1, 1, -1]}, "dt has -1 at row 2"),
-            ({"X": np.zeros((3, 2)), "dt": 1.5}, "dt must have one integer per row"),
+            ({"X": np.zeros((3, 2)), "dt": 1.5}, "dt must hold integers from 1 to 9007199254740992, one per row"),
+            ({"X": np.zeros((3, 2)), "dt": [[1], [1, 2], 3]}, "dt must have one integer per row"),
         ],
     )
     def test_bad_steps_are_named_and_change_nothing(self, arguments, message):
@@ -423,6 +425,10 @@ class TestStreamBatch:
     def test_an_empty_batch_steps(self):
         batch = live.model("plain").stream_batch()
         assert batch.step(np.empty((0, 2))).shape == (0, 3)
+
+    def test_pending_frames_are_those_of_one_row(self):
+        with pytest.raises(ValueError, match=r"row must be an integer, got \[0, 1\]"):
+            live.model("window").stream_batch(2, 3).pending([0, 1])
 
     def test_pending_frames_of_a_row(self):
         model, X = live.model("window"), live.samples(12, 6)

@@ -21,14 +21,23 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
     if sequences.is_list:
         if not isinstance(y, list | tuple) or len(y) != len(sequences.lengths):
             raise ValueError(f"y must be a list of {len(sequences.lengths)} label arrays, one per sequence in X")
-        parts = [as_values(part) for part in y]
-        if len({part.dtype.kind in "US" for part in parts}) > 1:
+        parts = [as_values(part, f"y[{k}]") for k, part in enumerate(y)]
+        kinds = {part.dtype.kind for part in parts}
+        if len({kind in "US" for kind in kinds}) > 1 and kinds != {"U", "O"}:
             raise ValueError(f"y mixes labels of different kinds: {', '.join(str(part.dtype) for part in parts[:5])}")
         for k, (part, length) in enumerate(zip(parts, sequences.lengths, strict=True)):
             if part.shape != (length,):
                 raise ValueError(f"y[{k}] must have shape {(length,)} as X[{k}] has rows, got {part.shape}")
-        return np.concatenate(parts)
-    labels = as_values(y)
+        together = np.concatenate(parts)
+        for k, part in enumerate(parts):
+            if part.dtype.kind == "i" and together.dtype.kind != "i" and (part == UNKNOWN).any():
+                row = int(np.flatnonzero(part == UNKNOWN)[0])
+                raise ValueError(
+                    f"y[{k}] has -1 at row {row}, which is unknown among integers, but together the labels are "
+                    f"{together.dtype}: give all sequences labels of one dtype"
+                )
+        return together
+    labels = as_values(y, "y")
     n_rows = len(sequences.samples)
     if labels.shape == (n_rows, 1):
         from sklearn.exceptions import DataConversionWarning

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ._validation import Array, Lengths, Steps, check_choice
 from .model import METHODS, PATH_METHODS, Model
+from .novelty import among_known
 
 #: Columns of every result.
 RESULTS = ("state", "probability", "novelty")
@@ -48,9 +49,8 @@ def results(
         # One recursion for both: predict_proba and novelty_proba are shares of the same posteriors.
         sequences, threads = model._checked(X, lengths, None, dt, method, METHODS, lag, n_threads)
         posteriors = model._all_posteriors(sequences, method, lag, threads)
-        posteriors = posteriors.astype(sequences.dtype, copy=False)
-        known, novelty = posteriors[:, :-1], posteriors[:, -1]
-        posteriors = known / known.sum(axis=1, keepdims=True)
+        novelty = posteriors[:, -1].astype(sequences.dtype, copy=False)
+        posteriors = among_known(posteriors, model.n_states).astype(sequences.dtype, copy=False)
     else:
         posteriors = model.predict_proba(X, method=method, **arguments)
     columns = {"state": model.classes[posteriors.argmax(axis=1)], "probability": posteriors.max(axis=1)}

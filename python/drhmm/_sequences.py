@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._tables import as_array, is_table
-from ._validation import Array, Lengths, Steps, as_lengths, as_samples, as_steps, as_values, is_missing
+from ._validation import Array, Lengths, Steps, as_lengths, as_samples, as_steps, as_values, is_missing, refuse_masked
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ def _arranged_steps(dt: Any, sequences: Sequences) -> Steps | None:
     if sequences.is_list:
         if not isinstance(dt, list | tuple) or [len(np.atleast_1d(part)) for part in dt] != sequences.lengths:
             raise ValueError("dt must be a list of arrays, one integer per row of each sequence in X")
+        for k, part in enumerate(dt):
+            refuse_masked(part, f"dt[{k}]")
         dt = np.concatenate([np.atleast_1d(part) for part in dt])
     steps = as_steps(dt, len(sequences.samples))
     return None if steps is None else sequences.arrange(steps)
@@ -114,28 +116,43 @@ def _from_list(X: Sequence[Any], lengths: Any, sequence_id: Any) -> Sequences:
 
 def group(sequence_id: Any, n_rows: int, name: str = "sequence_id") -> tuple[npt.NDArray[np.int64] | None, Lengths]:
     """Order and lengths that bring rows of equal id together, sequences in order of first appearance."""
-    ids = np.asarray(sequence_id)
+    ids = _as_ids(sequence_id, name)
     if ids.shape != (n_rows,):
         raise ValueError(f"{name} must have one value per row: shape {(n_rows,)}, got {ids.shape}")
-    missing = is_missing(as_values(sequence_id))
+    missing = is_missing(ids)
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
-        raise ValueError(f"{name} has {as_values(sequence_id)[row]!s} at row {row}: there is no sequence")
-    first, codes = _first_appearance(ids)
+        raise ValueError(f"{name} has {ids[row]!s} at row {row}: there is no sequence")
+    first, codes = _first_appearance(ids, name)
     lengths = [int(count) for count in np.bincount(codes, minlength=len(first))]
     if np.all(np.diff(codes) >= 0):
         return None, lengths
     return np.argsort(codes, kind="stable"), lengths
 
 
-def _first_appearance(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _as_ids(sequence_id: Any, name: str) -> npt.NDArray[Any]:
+    """Ids as an array in which what differs still differs: numbers of a list may not fit into one dtype."""
+    ids = as_values(sequence_id, name)
+    if isinstance(sequence_id, list | tuple) and ids.ndim == 1:
+        kinds = {type(value) for value in sequence_id}
+        if len(kinds) > 1 or (kinds == {int} and ids.dtype.kind not in "iu"):
+            ids = np.empty(len(sequence_id), dtype=object)
+            ids[:] = sequence_id
+    if ids.dtype == object and ids.ndim == 1:
+        kinds = {type(value) for value in ids}
+        if len(kinds) > 1 and not kinds.isdisjoint({bool, np.bool_}):
+            raise ValueError(f"{name} mixes True and False with other values, which they may be equal to")
+    return ids
+
+
+def _first_appearance(ids: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Row of the first appearance of each id, in that order, and the code of every row."""
     # One id for each stretch of equal ones is enough.
     begins = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
     try:
         _, first, inverse = np.unique(ids[begins], return_index=True, return_inverse=True)
     except TypeError:
-        raise ValueError("sequence_id mixes values that cannot be compared with one another") from None
+        raise ValueError(f"{name} mixes values that cannot be compared with one another") from None
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     codes = np.repeat(rank[inverse.reshape(-1)], np.diff(np.append(begins, len(ids))))

@@ -49,9 +49,12 @@ def _has_text(array: npt.NDArray[Any]) -> bool:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise a ValueError for an array with masked values, which numpy would take as they are."""
-    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
-        raise ValueError(f"{name} is a masked array with masked values; fill them with NaN to mark missing frames")
+    """Raise a ValueError for masked values, also in a list of arrays, which numpy would take as they are."""
+    for part in values if isinstance(values, list | tuple) else (values,):
+        if np.ma.isMaskedArray(part) and np.ma.getmaskarray(part).any():
+            raise ValueError(
+                f"{name} is a masked array with masked values; fill them first, with NaN where a frame is missing"
+            )
 
 
 def _is_plain(values: Any) -> bool:
@@ -99,12 +102,20 @@ def as_matrix(values: Any, name: str, advice: str = "") -> Array:
 
 def read_only(array: Array) -> Array:
     """Contiguous, aligned float64 array that cannot be written to; a copy, unless it is one already."""
-    flags = array.flags
-    if array.dtype == np.float64 and flags.c_contiguous and flags.aligned and not flags.writeable:
+    if _is_plain(array) and not _is_written_through(array):
         return array
     copy = np.array(array, dtype=np.float64, order="C")
     copy.setflags(write=False)
     return copy
+
+
+def _is_written_through(array: Any) -> bool:
+    """Whether an array, or one that it is a view of, can be written to."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return True
+        array = array.base
+    return False
 
 
 def as_samples(values: Any, name: str = "X") -> Array:
@@ -142,8 +153,9 @@ def as_sample(values: Any, n_columns: int, name: str = "x") -> Array:
     return row
 
 
-def as_values(values: Any) -> npt.NDArray[Any]:
+def as_values(values: Any, name: str) -> npt.NDArray[Any]:
     """Labels or names as an array; a list in which None, NaN or numbers stand beside text is not made into text."""
+    refuse_masked(values, name)
     if isinstance(values, list | tuple):
         kinds = {isinstance(value, str | bytes) for value in values}
         if len(kinds) > 1 or any(value is None for value in values):
@@ -176,6 +188,7 @@ def as_lengths(lengths: Any, n_rows: int) -> Lengths:
     """Positive sequence lengths that sum to the number of rows; None is one sequence."""
     if lengths is None:
         return [n_rows]
+    refuse_masked(lengths, "lengths")
     try:
         array = np.asarray(lengths)
     except ValueError:
@@ -199,20 +212,28 @@ def as_steps(dt: Any, n_rows: int) -> Steps | None:
     """Steps of the chain since the frame before, one per row; None where every frame follows the one before it."""
     if dt is None:
         return None
+    refuse_masked(dt, "dt")
     try:
         steps = np.asarray(dt)
-    except ValueError:
-        steps = np.empty(0)
-    if steps.shape != (n_rows,) or steps.dtype.kind not in "iu":
-        raise ValueError(
-            f"dt must have one integer per row: shape {(n_rows,)}, got shape {steps.shape} of dtype {steps.dtype}"
-        )
+    except ValueError as error:
+        raise ValueError(f"dt must have one integer per row: shape {(n_rows,)}, got a list in which {error}") from None
+    if steps.shape != (n_rows,):
+        raise ValueError(f"dt must have one integer per row: shape {(n_rows,)}, got shape {steps.shape}")
+    if steps.dtype.kind not in "iu":
+        values = steps.tolist()
+        row = next((k for k, step in enumerate(values) if not _is_step(step)), None)
+        found = f"dtype {steps.dtype}" if row is None else f"{values[row]!r} at row {row}"
+        raise ValueError(f"dt must hold integers from 1 to {LONGEST_GAP}, one per row, got {found}")
     wrong = (steps < 1) | (steps > LONGEST_GAP)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise ValueError(f"dt has {steps[row]} at row {row}: a frame is 1 to {LONGEST_GAP} steps after the one before")
     checked: Steps = np.require(steps, dtype=np.int64, requirements=["C", "A"])
     return checked
+
+
+def _is_step(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LONGEST_GAP
 
 
 def as_weights(values: Any, sequences: Any) -> Array:
@@ -287,9 +308,14 @@ def check_number(
     high_open: bool = False,
 ) -> float:
     """One finite real number within bounds."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not math.isfinite(value):
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be a finite number that float64 can hold, got {_shown(value)}")
     below = number <= low if low_open else number < low
     above = number >= high if high_open else number > high
     if below or above:
@@ -298,16 +324,29 @@ def check_number(
     return number
 
 
+def _shown(value: Any) -> str:
+    """A value for a message, but for numbers too long to be read, or for Python to write."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
+
+
 def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
     """One integer within bounds."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise ValueError(f"{name} must be an integer, got {value!r}")
     number = int(value)
     if number < low:
-        raise ValueError(f"{name} must be at least {low}, got {value!r}")
+        raise ValueError(f"{name} must be at least {low}, got {_shown(value)}")
     if high is not None and number > high:
-        raise ValueError(f"{name} must be at most {high}, got {value!r}")
+        raise ValueError(f"{name} must be at most {high}, got {_shown(value)}")
     return number
+
+
+def check_bool(value: Any, name: str) -> None:
+    """True or False, and no word or number that stands for one."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
 def check_searched(value: Any, name: str) -> None:

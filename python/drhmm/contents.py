@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ._validation import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number
 from .evidence import KernelEvidence
 from .features import Framing
-from .novelty import LONGEST_DURATION, Novelty
+from .novelty import Novelty
 
 if TYPE_CHECKING:
     from .model import Model
@@ -180,9 +180,7 @@ def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> di
     novelty = description["novelty"]
     if novelty is not None:
         _check_keys(novelty, ("rate", "duration"), "novelty")
-        rate = check_number(novelty["rate"], "novelty rate", low=0, high=1, low_open=True, high_open=True)
-        duration = check_number(novelty["duration"], "novelty duration", low=1, high=LONGEST_DURATION)
-        novelty = Novelty(rate, duration)
+        novelty = Novelty(novelty["rate"], novelty["duration"])
     floor = check_number(evidence["floor"], "floor", low=0, high=1, low_open=novelty is not None)
     return {
         "classes": decode_classes(description["classes"], len(tensors["startprob"])),

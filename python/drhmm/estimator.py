@@ -14,7 +14,7 @@ from ._inference import BatchInference
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
 from ._tables import feature_names_of
-from ._validation import LARGEST, check_choice, check_integer, check_number, read_only, thread_count
+from ._validation import LARGEST, check_bool, check_choice, check_integer, check_number, read_only, thread_count
 from .contents import as_json
 from .evidence import KernelEvidence
 from .features import learn_framing, random_state_of
@@ -26,7 +26,7 @@ from .learning import (
     learn_unlabelled,
 )
 from .model import Model
-from .novelty import LONGEST_DURATION, Novelty
+from .novelty import Novelty, check_duration, check_rate
 from .partial import PartialFit, Statistics, check_additive, kernel_evidence
 from .ratios.least_squares import LeastSquares
 from .ratios.source import RatioSource, check_source, class_shares
@@ -184,13 +184,15 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         return tags
 
     def _check_parameters(self) -> None:
+        check_bool(self.standardize, "standardize")
+        check_bool(self.novelty, "novelty")
         if self.n_states is not None:
             check_integer(self.n_states, "n_states", low=1 if self.novelty else 2)
         if not (isinstance(self.evidence_scale, str) and self.evidence_scale == "cv"):
             check_number(self.evidence_scale, "evidence_scale", low=1 / LARGEST, high=LARGEST)
         check_integer(self.window, "window", low=1)
-        check_number(self.novelty_rate, "novelty_rate", low=0, high=1, low_open=True, high_open=True)
-        check_number(self.novelty_duration, "novelty_duration", low=1, high=LONGEST_DURATION)
+        check_rate(self.novelty_rate, "novelty_rate")
+        check_duration(self.novelty_duration, "novelty_duration")
         check_integer(self.max_iter, "max_iter", low=1)
         check_number(self.tol, "tol", low=0)
         check_integer(self.n_init, "n_init", low=1)

@@ -20,7 +20,7 @@ from ._validation import Array, as_startprob, as_transmat, check_choice, check_i
 from .contents import fingerprint_of
 from .evidence import Evidence, KernelEvidence
 from .exceptions import ImpossibleDataError
-from .novelty import Novelty
+from .novelty import Novelty, among_known
 from .streaming import Stream, StreamBatch, resume_batch, resume_stream
 
 METHODS = ("smooth", "filter", "frame")
@@ -65,7 +65,7 @@ class Model:
     def __post_init__(self) -> None:
         object.__setattr__(self, "transmat", read_only(as_transmat(self.transmat, len(self.classes))))
         object.__setattr__(self, "startprob", read_only(as_startprob(self.startprob, len(self.classes))))
-        object.__setattr__(self, "prior", read_only(self.prior))
+        object.__setattr__(self, "prior", read_only(as_startprob(self.prior, len(self.classes), "prior")))
         classes = self.classes.copy()
         classes.setflags(write=False)
         object.__setattr__(self, "classes", classes)
@@ -220,10 +220,8 @@ class Model:
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, METHODS, lag, n_threads)
         posteriors = self._all_posteriors(sequences, method, lag, threads)
-        if posteriors.shape[1] > self.n_states:
-            known = posteriors[:, : self.n_states]
-            posteriors = known / known.sum(axis=1, keepdims=True)
-        return sequences.restore(posteriors.astype(sequences.dtype, copy=False))
+        known = among_known(posteriors, self.n_states)
+        return sequences.restore(known.astype(sequences.dtype, copy=False))
 
     def _checked(
         self,

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, snapshots
-from ._validation import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, thread_count
+from ._validation import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, refuse_masked, thread_count
 from .exceptions import SnapshotError
+from .novelty import among_known
 from .recursion import raise_failure
 
 if TYPE_CHECKING:
@@ -80,9 +81,8 @@ class _Live:
         posteriors = [self._known(self._posterior(row, back)) for back in reversed(range(waiting))]
         return np.array(posteriors).reshape(waiting, self._model.n_states)
 
-    def _known(self, posterior: Array) -> Array:
-        known = posterior[: self._model.n_states]
-        return known if len(known) == len(posterior) else known / known.sum()
+    def _known(self, posteriors: Array) -> Array:
+        return among_known(posteriors, self._model.n_states)
 
 
 class Stream(_Live):
@@ -278,7 +278,7 @@ class StreamBatch(_Live):
         live = self._live.live()
         if samples.shape != (len(live), self._n_columns):
             raise ValueError(f"X must have shape {(len(live), self._n_columns)}, got {samples.shape}")
-        steps = np.full(len(live), dt) if np.ndim(dt) == 0 else dt
+        steps = np.full(len(live), dt) if np.isscalar(dt) else dt
         checked = as_steps(steps, len(live)) if len(live) > 0 else np.ones(0, dtype=np.int64)
         report, posteriors = self._live.step(
             samples, self._active(active, live), checked, thread_count(self._n_threads), self._evaluate
@@ -290,6 +290,7 @@ class StreamBatch(_Live):
     def _active(self, active: Any, live: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         if active is None:
             return live
+        refuse_masked(active, "active")
         mask = np.array(active)
         if mask.dtype != np.bool_ or mask.shape != live.shape:
             raise ValueError(
@@ -312,8 +313,7 @@ class StreamBatch(_Live):
     @property
     def posterior(self) -> Array:
         """Posterior of the newest frame of each row given all so far, shape (n, S); NaN in retired rows."""
-        posteriors = self._posteriors()[:, : self._model.n_states]
-        return posteriors / posteriors.sum(axis=1, keepdims=True) if self._model.novelty else posteriors
+        return self._known(self._posteriors())
 
     @property
     def novelty(self) -> Array:
@@ -329,7 +329,7 @@ class StreamBatch(_Live):
 
     def pending(self, row: int) -> Array:
         """Posteriors of the frames of a row that no step has answered yet, as `Stream.pending` gives them."""
-        (row,) = self._checked_rows(row)
+        (row,) = self._checked_rows([check_integer(row, "row", low=0)])
         return self._pending(row, int(self.n_frames[row]))
 
     def add(self, n: int = 1) -> Rows:

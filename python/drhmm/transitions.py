@@ -82,7 +82,7 @@ def chain_rules(
     transition_prior: Any, transmat: Any, startprob: Any, n_states: int, class_weights: Array | None = None
 ) -> ChainRules:
     """Check the settings of the chain and bring them to one shape; of class weights, only their ratios count."""
-    if np.ndim(transition_prior) == 0:
+    if not isinstance(transition_prior, list | tuple) and np.ndim(transition_prior) == 0:
         prior = np.full((n_states, n_states), check_number(transition_prior, "transition_prior", low=0, high=LARGEST))
     else:
         prior = as_floats(transition_prior, "transition_prior")

@@ -67,7 +67,8 @@ class LeastSquaresRatio {
     }
     if (none) std::fill(out, out + n_states(), 0.0);
     if (n_columns > n_states()) {
-      out[n_states()] = std::min(novelty, *std::max_element(out, out + n_states()) + kBeyond);
+      out[n_states()] = novelty;
+      keep_within_reach(out);
     }
   }
 
@@ -79,9 +80,19 @@ class LeastSquaresRatio {
   }
 
  private:
-  // However little the known states account for a frame, their ratios to one another stay within reach: what lies
-  // beyond e^500 changes no probability.
-  static constexpr double kBeyond = 500;
+  // However little the known states account for a frame, their ratios to one another stay within reach: the unknown is
+  // at most e^400 times as likely as the best of them, and e^560 times as any. The known states together then have a
+  // posterior of at least 1e-282, whatever the chain (python/drhmm/novelty.py has limits for it), and what lies beyond
+  // changes no probability by more than 1e-69. evidence (S + 1), the unknown last.
+  void keep_within_reach(double* evidence) const {
+    constexpr double kOfTheBest = 400, kOfAny = 560;
+    double* const unknown = evidence + n_states();
+    const double best = *std::max_element(evidence, unknown);
+    if (*unknown > best + kOfTheBest) *unknown = best + kOfTheBest;
+    for (double* known = evidence; known != unknown; ++known) {
+      if (*known < *unknown - kOfAny) *known = *unknown - kOfAny;
+    }
+  }
 
   // Calls use(first, values) for all frames in blocks, with values (count, S); the features are never stored.
   template <class Use>
@@ -129,10 +140,7 @@ class LeastSquaresRatio {
     }
     out.block(first, 0, count, n_states()) = evidence_scale_ * estimates.array().log();
     if (out.cols() == n_states()) return;
-    for (Index k = first; k < first + count; ++k) {
-      const double most = out.row(k).head(n_states()).maxCoeff() + kBeyond;
-      if (out(k, n_states()) > most) out(k, n_states()) = most;
-    }
+    for (Index k = first; k < first + count; ++k) keep_within_reach(out.row(k).data());
   }
 
   // NaN for a missing frame, whose estimates are NaN.
