@@ -26,7 +26,9 @@ def run(random, _):
         n = int(random.choice([0, 100]))
     name = CALLS[random.integers(len(CALLS))]
     call, arguments = name(random, n, d, s, b)
+    is_right = name is not restored
     if random.random() < 0.6:
+        is_right = False
         key = list(arguments)[random.integers(len(arguments))]
         arguments[key] = changed(random, arguments[key])
     before = {key: bytes_of(value) for key, value in arguments.items()}
@@ -36,6 +38,7 @@ def run(random, _):
         outcome = "answered"
     except (ValueError, TypeError, MemoryError) as error:
         assert isinstance(error, MemoryError) or len(str(error)) > 10, repr(error)
+        assert not is_right, f"{name.__name__} refused what is right: {error!r}"
         outcome = "refused"
     assert before == {key: bytes_of(value) for key, value in arguments.items()}, "an input was changed"
     return outcome
