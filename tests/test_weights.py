@@ -242,6 +242,12 @@ class TestPartialFit:
         with pytest.raises(ValueError, match="class_weight='balanced' needs all data at once"):
             DensityRatioHMM(class_weight="balanced", **FIXED).partial_fit(X, Y)
 
+    def test_other_classes_in_a_later_block(self):
+        with pytest.raises(
+            ValueError, match=r"classes are \[0, 1, 2, 3\], but the first block had the classes \[0, 1, 2\]"
+        ):
+            self.fitted().partial_fit(X, Y, classes=[0, 1, 2, 3])
+
     def test_a_first_block_without_every_class(self):
         with pytest.raises(ValueError, match=r"the first block has the classes \[0, 1\]"):
             DensityRatioHMM(**FIXED).partial_fit(X[Y < 2], Y[Y < 2], classes=[0, 1, 2])

@@ -375,7 +375,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         X, y, lengths, sequence_id, sample_weight
             As in `fit`; every label must be known.
         classes : array, optional
-            All classes, for checking that the first block has them.
+            All classes, for checking that the first block has them; the same ones in later calls.
 
         Returns
         -------
@@ -399,6 +399,11 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             selection = first.selection_
         else:
             self._model_for(X)
+            if classes is not None and not np.array_equal(np.unique(classes), partial.model.classes):
+                raise ValueError(
+                    f"classes are {np.unique(classes).tolist()}, but the first block had the classes "
+                    f"{partial.model.classes.tolist()}"
+                )
         self._check_parameters()
         sequences = partial.model.read(X, lengths, sequence_id)
         codes = encode(as_labels(y, sequences), partial.model.classes, sequences)
