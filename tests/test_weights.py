@@ -244,7 +244,7 @@ class TestPartialFit:
 
     def test_other_classes_in_a_later_block(self):
         with pytest.raises(
-            ValueError, match=r"classes are \[0, 1, 2, 3\], but the first block had the classes \[0, 1, 2\]"
+            ValueError, match=r"\[0, 1, 2, 3\], but the first block had the classes \[0, 1, 2\]"
         ):
             self.fitted().partial_fit(X, Y, classes=[0, 1, 2, 3])
 
