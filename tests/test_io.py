@@ -89,7 +89,15 @@ class TestRoundTrip:
         model = DensityRatioHMM(n_basis=10, random_state=0).fit(X, y == 1).model_
         assert from_bytes(to_bytes(model)).classes.tolist() == [False, True]
 
-    @pytest.mark.parametrize("labels", [np.array([b"a", b"b", b"c"]), np.array([(1,), (2,), None], dtype=object)])
+    @pytest.mark.parametrize(
+        "labels",
+        [
+            np.array([b"a", b"b", b"c"]),
+            np.array([(1,), (2,), None], dtype=object),
+            np.arange(3, dtype=np.longdouble),
+        ],
+        ids=["bytes", "objects", "long double"],
+    )
     def test_labels_that_json_has_no_word_for_are_refused(self, labels):
         classes = np.empty(3, dtype=labels.dtype)
         classes[:] = list(labels)

@@ -105,7 +105,7 @@ def encode_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
     if kind in "mM":
         return {"dtype": classes.dtype.str, "values": classes.astype(np.int64).tolist()}
     values = classes.tolist()
-    if kind in "biufU" or (kind == "O" and all(type(label) in (str, int, float, bool) for label in values)):
+    if kind in "biufUO" and all(type(label) in (str, int, float, bool) for label in values):
         if kind == "U":
             return {"dtype": f"<U{max(1, *(len(label) for label in values))}", "values": values}
         return {"dtype": "object" if kind == "O" else classes.dtype.newbyteorder("<").str, "values": values}
