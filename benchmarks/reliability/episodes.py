@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from functools import cache
@@ -14,7 +15,14 @@ import drhmm
 from drhmm import DensityRatioHMM, ImpossibleDataError
 from drhmm.datasets import blobs
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "fuzz"))
+
+from possible import are_refused
+
 KINDS = ("plain", "window", "novelty", "impossible")
+
+#: Share of the steps before which a snapshot is kept, to see that a refusal leaves it as it is.
+SNAPSHOTS = 0.01
 
 
 def learn(folder: Path) -> None:
@@ -54,7 +62,10 @@ def samples(random, n_frames, n_columns=2):
 
 
 def continued(folder, kind, snapshot, X, dt):
-    """Go on with a stream in this process; run in another one: the frames taken, their answers and a snapshot."""
+    """Go on with a stream in this process; run in another one: the frames taken, their answers and a snapshot.
+
+    What is not taken was refused as impossible.
+    """
     stream = load(folder, kind).resume(snapshot)
     taken, answers = [], []
     for t in range(len(X)):
@@ -67,19 +78,51 @@ def continued(folder, kind, snapshot, X, dt):
 
 
 class Recorded:
-    """What one sequence was given and what it answered."""
+    """What one sequence was given, what it answered, and which frames it refused."""
 
     def __init__(self):
         self.samples, self.steps, self.answers = [], [], []
+        self.refused = []
 
     def add(self, x, dt, answer):
         self.samples.append(x)
         self.steps.append(dt)
         self.answers.append(answer)
 
+    def refuse(self, x, dt):
+        self.refused.append((len(self.samples), x, dt))
+
+    def offered(self):
+        """Every frame in its order: samples, steps, and whether it was refused."""
+        samples, steps, refused = self.samples.copy(), self.steps.copy(), [False] * len(self.samples)
+        for n_before, (place, x, dt) in enumerate(self.refused):
+            samples.insert(n_before + place, x)
+            steps.insert(n_before + place, dt)
+            refused.insert(n_before + place, True)
+        return np.array(samples), [int(dt) for dt in steps], refused
+
+
+def check_refused(model, sequences, measures: Measures):
+    """A sequence refuses the frames that are impossible after those it has taken, and no others."""
+    n_refused = sum(len(sequence.refused) for sequence in sequences)
+    measures.refused += n_refused
+    if has_floor(model):
+        if n_refused > 0:
+            raise AssertionError(f"{n_refused} frames were refused by a model with a floor, which leaves all states")
+        return
+    offered = [sequence.offered() for sequence in sequences if sequence.samples or sequence.refused]
+    evidence = model.log_ratios([samples for samples, _, _ in offered], n_threads=1) if offered else []
+    for (_, steps, refused), log_ratios in zip(offered, evidence, strict=True):
+        expected = are_refused(log_ratios, model.transmat, model.startprob, steps)
+        if refused != expected:
+            frame = next(t for t in range(len(steps)) if refused[t] != expected[t])
+            verdict = "impossible" if expected[frame] else "possible"
+            raise AssertionError(f"frame {frame} is {verdict} and was judged otherwise")
+
 
 def compare(model, lag, sequences, measures: Measures):
-    """The answers of sequences that have ended, and batch inference on the same frames."""
+    """The answers of sequences that have ended, and batch inference on the same frames, without those refused."""
+    check_refused(model, sequences, measures)
     sequences = [sequence for sequence in sequences if sequence.samples]
     if not sequences:
         return
@@ -103,7 +146,7 @@ def one_stream(folder, random, measures: Measures, pool):
     kind = str(random.choice(KINDS))
     model, lag = load(folder, kind), int(random.choice([0, 0, 1, 7]))
     X, dt = samples(random, int(random.integers(1, 500)), model.n_features)
-    stream, record, refused = model.stream(lag), Recorded(), None
+    stream, record = model.stream(lag), Recorded()
     t = 0
     while t < len(X):
         chance = random.random()
@@ -113,21 +156,25 @@ def one_stream(folder, random, measures: Measures, pool):
         elif chance < 0.0105:
             end = t + int(random.integers(1, 100))
             taken, answers, snapshot = pool.apply(continued, (folder, kind, stream.snapshot(), X[t:end], dt[t:end]))
-            for k, answer in zip(taken, answers, strict=True):
-                record.add(X[t + k], dt[t + k], answer)
+            answered = dict(zip(taken, answers, strict=True))
+            for k in range(len(X[t:end])):
+                if k in answered:
+                    record.add(X[t + k], dt[t + k], answered[k])
+                else:
+                    record.refuse(X[t + k], dt[t + k])
             stream = model.resume(snapshot)
             measures.elsewhere += 1
             measures.frames += len(taken)
-            measures.refused += len(X[t:end]) - len(taken)
             t = end
             continue
         x = None if np.isnan(X[t, 0]) and random.random() < 0.5 else X[t]
+        before = stream.snapshot() if random.random() < SNAPSHOTS else None
         begin = time.perf_counter_ns()
         try:
             answer = stream.step(x, int(dt[t]))
         except ImpossibleDataError:
-            measures.refused += 1
-            refused = refused or (len(record.samples), X[t], dt[t])
+            record.refuse(X[t], dt[t])
+            check_unchanged(stream, before)
         else:
             measures.latency(time.perf_counter_ns() - begin)
             record.add(X[t], dt[t], answer)
@@ -141,20 +188,13 @@ def one_stream(folder, random, measures: Measures, pool):
     if record.samples:
         pending = model.predict_proba(np.array(record.samples), dt=np.array(record.steps), n_threads=1)
         measures.deviation(stream.pending(), pending[len(pending) - min(lag, len(pending)) :], has_floor(model))
-    if refused is not None:
-        check_refused(model, record, *refused)
     measures.sequences += 1
 
 
-def check_refused(model, record, n_before, x, dt):
-    """What a stream refused, batch inference refuses, too, and at the same frame."""
-    X = np.array([*record.samples[:n_before], x])
-    try:
-        model.predict_proba(X, dt=np.array([*record.steps[:n_before], dt]), method="filter", n_threads=1)
-    except ImpossibleDataError as error:
-        if error.frame == n_before:
-            return
-    raise AssertionError(f"a stream refused frame {n_before}, batch inference did not")
+def check_unchanged(stream, before):
+    """A refusal leaves a stream as it was, where that was kept."""
+    if before is not None and stream.snapshot() != before:
+        raise AssertionError("a refused frame has changed the stream")
 
 
 def many_streams(folder, random, measures: Measures):
@@ -178,12 +218,14 @@ def many_streams(folder, random, measures: Measures):
             for row in batch.add(int(random.integers(1, 4))):
                 current[row : row + 1] = [Recorded()]
         X, dt = samples(random, len(batch), model.n_features)
-        step_rows(batch, X, dt, batch.live & (random.random(len(batch)) < 0.9), current, measures)
+        active = batch.live & (random.random(len(batch)) < 0.9)
+        before = batch.snapshot() if random.random() < SNAPSHOTS else None
+        step_rows(batch, X, dt, active, current, measures, before)
     compare(model, lag, finished + current, measures)
     measures.sequences += len(finished) + len(current)
 
 
-def step_rows(batch, X, dt, active, current, measures: Measures):
+def step_rows(batch, X, dt, active, current, measures: Measures, before):
     """One step; a row whose frame is impossible is left out, and the others go on."""
     while True:
         begin = time.perf_counter_ns()
@@ -191,9 +233,13 @@ def step_rows(batch, X, dt, active, current, measures: Measures):
             answers = batch.step(X, active=active, dt=dt)
             break
         except ImpossibleDataError as error:
+            check_unchanged(batch, before)
+            row = error.sequence
+            if not active[row]:
+                raise AssertionError(f"row {row} was refused, for which no sample had come") from None
             active = active.copy()
-            active[error.sequence] = False
-            measures.refused += 1
+            active[row] = False
+            current[row].refuse(X[row], dt[row])
     measures.batch_latency(time.perf_counter_ns() - begin)
     for row in np.flatnonzero(active):
         current[row].add(X[row], dt[row], answers[row])

@@ -52,7 +52,8 @@ def are_refused(log_ratios, transmat, startprob, dt):
     reach, states, is_first, refused = Reach(transmat), startprob > 0, True, []
     for allowed, n_steps in zip(left(log_ratios), dt, strict=True):
         after = reach(states, n_steps - is_first) & allowed
-        refused.append(not after.any())
-        if after.any():
+        is_possible = after.any()
+        refused.append(not is_possible)
+        if is_possible:
             states, is_first = after, False
     return refused
