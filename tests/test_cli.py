@@ -393,10 +393,51 @@ class TestStream:
         (answer,) = self.answers(folder, "1.5,1.5\n", "--snapshot", state)
         assert answer["frame"] == 2
 
-    def test_a_closed_pipe_ends_at_once_with_status_0(self, folder):
-        script = f"set -o pipefail; cat data.csv | {sys.executable} -m drhmm stream model.drhmm | head -3"
-        result = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, timeout=60)
-        assert (result.returncode, result.stderr, len(result.stdout.splitlines())) == (0, "", 3)
+    def unheard(self, folder, tmp_path, *more):
+        """Three observations that are answered, and then one after the reader has gone: status and error."""
+        command = [*DRHMM, "stream", folder / "model.drhmm", *more]
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        with subprocess.Popen(command, cwd=tmp_path, text=True, **streams) as process:
+            process.stdin.write("1.0,2.0\n2.0,1.0\n3.0,1.0\n")
+            process.stdin.flush()
+            for _ in range(3):
+                process.stdout.readline()
+            process.stdout.close()
+            process.stdin.write("4.0,1.0\n")
+            process.stdin.flush()
+            return process.wait(timeout=60), process.stderr.read()
+
+    def test_a_closed_pipe_ends_it_with_status_1(self, folder, tmp_path):
+        error = "drhmm stream: <stdin>, line 4: nobody reads: frame 3 and all after it were not answered\n"
+        assert self.unheard(folder, tmp_path) == (1, error)
+
+    def test_a_frame_without_an_answer_is_not_in_the_state(self, folder, tmp_path):
+        _, error = self.unheard(folder, tmp_path, "--snapshot", "state.json")
+        assert error.endswith("; with state.json, go on from line 4\n")
+        (answer,) = self.answers(folder, "4.0,1.0\n", "--snapshot", tmp_path / "state.json")
+        assert answer["frame"] == 3
+
+    def test_an_answer_that_is_lost_leaves_the_state_that_was_saved_before(self, folder, tmp_path):
+        self.answers(folder, "1,2\n2,1\n", "--snapshot", tmp_path / "state.json")
+        script = f"{sys.executable} -m drhmm stream {folder}/model.drhmm --snapshot state.json > /dev/full"
+        result = subprocess.run(["bash", "-c", script], cwd=tmp_path, input=b"3,1\n", capture_output=True)
+        assert result.returncode == 1
+        assert result.stderr == (
+            b"drhmm stream: <stdin>, line 1: No space left on device: frame 2 and all after it were not answered; "
+            b"with state.json, go on from line 1\n"
+        )
+        (answer,) = self.answers(folder, "3,1\n", "--snapshot", tmp_path / "state.json")
+        assert answer["frame"] == 2
+
+    def test_an_answer_that_waited_for_the_end_and_is_lost_is_status_1(self, folder):
+        script = f"{sys.executable} -m drhmm stream model.drhmm --lag 3 > /dev/full"
+        result = subprocess.run(["bash", "-c", script], cwd=folder, input=b"1,2\n2,1\n", capture_output=True)
+        assert result.returncode == 1
+        assert b"frame 0 and all after it were not answered\n" in result.stderr
+
+    def test_a_closed_pipe_is_status_1_though_nobody_hears_why(self, folder):
+        script = f"set -o pipefail; {sys.executable} -m drhmm stream model.drhmm 2>&1 < data.csv | (exec <&-; sleep 1)"
+        assert subprocess.run(["bash", "-c", script], cwd=folder, timeout=60).returncode == 1
 
     def test_columns_without_a_line_of_names(self, folder, columns):
         expected = self.answers(folder, stream_lines(columns, 0, 20), *self.NAMED)
@@ -491,16 +532,30 @@ class TestStream:
                 if sent > 100_000:
                     break
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0
-        assert json.loads(state.read_text())["streams"][0]["sequence"] is None
+        assert process.wait(timeout=30) == 1
+        n_answers = process.stdout.read().count(b"\n")
         process.stdin.close()
         process.stdout.close()
+        (answer,) = self.answers(folder, "1.5,2.5\n", "--snapshot", state)
+        assert answer["frame"] == n_answers
 
     def test_a_bad_line_can_be_skipped(self, folder):
         result = piped(["stream", folder / "model.drhmm", "--bad-lines", "skip"], "1,2\n1,oops\n2,1\n")
         assert result.returncode == 0
         assert [json.loads(line)["frame"] for line in result.stdout.splitlines()] == [0, 1]
         assert result.stderr == "drhmm stream: <stdin>, line 2, column 'speed': not a number: 'oops'\n"
+
+    def test_a_line_without_end_can_be_skipped(self, folder):
+        text = "1,2\n" + "1" * (1 << 25) + ",2\n2,1\n"
+        result = piped(["stream", folder / "model.drhmm", "--bad-lines", "skip"], text)
+        assert result.returncode == 0
+        assert [json.loads(line)["frame"] for line in result.stdout.splitlines()] == [0, 1]
+        assert result.stderr == "drhmm stream: <stdin> has a line of more than 16777216 bytes: line 2\n"
+
+    def test_a_long_line_is_not_too_long_because_of_the_next_one(self, folder):
+        longest = "[1, 2" + "]".rjust((1 << 24) - 5)
+        answers = self.answers(folder, longest + "\n[2, 1]\n")
+        assert [answer["frame"] for answer in answers] == [0, 1]
 
     def test_a_bad_line_leaves_the_state_before_it(self, folder, tmp_path):
         state = ["--snapshot", tmp_path / "state.json"]
@@ -672,7 +727,10 @@ BAD_CALLS = {
         ["fit", "data.csv", "--label", "activity", "--output", "./data.csv"],
         "would replace data.csv, which is read",
     ),
-    "a result in place of its data": (["predict", "model.drhmm", "data.csv", "--output", "link.csv"], "link.csv: would"),
+    "a result in place of its data": (
+        ["predict", "model.drhmm", "data.csv", "--output", "link.csv"],
+        "link.csv: would replace data.csv",
+    ),
     "a result in place of its model": (
         ["predict", "model.csv", "data.csv", "--output", "model.csv"],
         "would replace model.csv, which is read",

@@ -134,7 +134,8 @@ def _add_stream(commands: Commands) -> None:
         "Read one observation per line from standard input, CSV (with a line of names, or columns in the order of the\n"
         "model) or JSON (objects or lists), and write one JSON line for each. An empty field or null is a missing\n"
         "value. With --snapshot, the state is read from the file if it is there, and written on exit, on SIGTERM and\n"
-        "every N observations; what was answered before a restart must not be sent again after it.",
+        "every N observations; what was answered before a restart must not be sent again after it. Status 1 says that\n"
+        "answers could not be delivered, from a frame on that is named and is not in the state.",
         "tail -n 0 -f live.csv | drhmm stream walks.drhmm --columns heart,speed --snapshot state.json",
     )
     command.add_argument("model", type=Path, help="a model file")

@@ -125,6 +125,11 @@ class FollowedSequences:
         self._sequences[observation.sequence] = followed
         return answer
 
+    def n_answered(self, sequence: str | None) -> int:
+        """How many frames of a sequence have their answer, and so which one waits for it first."""
+        followed = self._sequences.get(sequence)
+        return 0 if followed is None else followed.stream.n_frames - len(followed.waiting)
+
     def save(self, path: Path) -> None:
         """Write all of it to a file, complete or not at all."""
         streams = [followed.as_json() for followed in self]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import select
 import signal
 import sys
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -27,20 +29,40 @@ PATIENCE = 1.0
 LONGEST_LINE = 1 << 24
 
 
-class _Stopped(BaseException):
-    """The process was asked to end while nobody read what it wrote."""
+class _LongLineError(ValueError):
+    """A line is longer than what is kept in memory; the next one is that after it."""
+
+
+class _UndeliveredError(Exception):
+    """An answer could not be written, and so none after it: the first frame without an answer, and why."""
+
+    def __init__(self, error: OSError, frame: int, sequence: str | None) -> None:
+        reason = "nobody reads" if isinstance(error, BrokenPipeError | TimeoutError) else error.strerror
+        whose = "" if sequence is None else f" of sequence {sequence!r}"
+        super().__init__(f"{reason}: frame {frame}{whose} and all after it were not answered")
+
+
+@dataclass
+class _Progress:
+    """Where the process is: the line it has read, those that the saved state knows, and whether an answer is due."""
+
+    line: int = 0
+    n_saved: int = 0
+    is_due: bool = False
 
 
 class _Lines:
     """Lines of standard input, until its end or until SIGTERM, SIGHUP or Ctrl-C.
 
-    A signal never interrupts an observation, and lines that have been read are answered before the process ends.
+    A signal never interrupts an observation, and lines that have been read are answered before the process ends, as
+    long as somebody reads the answers.
     """
 
     def __init__(self) -> None:
         self.signal: int | None = None
         self._buffer = b""
         self._is_over = False
+        self._skips = False
 
     def __enter__(self) -> _Lines:
         names = ("SIGTERM", "SIGINT", "SIGHUP")
@@ -61,19 +83,32 @@ class _Lines:
     def _asked(self, number: int, frame: FrameType | None) -> None:
         self.signal = number
 
+    def wait_for_reader(self) -> None:
+        """Wait until an answer can be written; after a signal, not for long. An OSError if nobody reads.
+
+        This comes before an observation changes the state: what cannot be answered is not in it.
+        """
+        while os.name != "nt":
+            asked = self.signal is not None
+            poll = select.poll()
+            poll.register(1, select.POLLOUT)
+            if not asked:
+                poll.register(self._wake, select.POLLIN)
+            events = dict(poll.poll(1000 * PATIENCE if asked else None)).get(1, 0)
+            if events & (select.POLLERR | select.POLLHUP):
+                raise BrokenPipeError
+            if events:
+                return
+            if asked:
+                raise TimeoutError
+
     def write(self, data: bytes) -> None:
-        """Write to standard output; after a signal, without waiting long for somebody to read."""
+        """Write to standard output, which `wait_for_reader` has found ready."""
         rest = memoryview(data)
         while len(rest) > 0:
-            if os.name != "nt":
-                asked = self.signal is not None
-                wake = [] if asked else [self._wake]
-                ready = select.select(wake, [1], [], PATIENCE if asked else None)[1]
-                if not ready and asked:
-                    raise _Stopped
-                if not ready:
-                    continue
             rest = rest[os.write(1, rest[: select.PIPE_BUF if os.name != "nt" else len(rest)]) :]
+            if len(rest) > 0:
+                self.wait_for_reader()
 
     def next(self) -> bytes | None:
         """The next line; None at the end."""
@@ -83,9 +118,14 @@ class _Lines:
                 return rest if rest and self.signal is None else None
             part = os.read(0, 1 << 16)
             self._is_over = not part
+            if self._skips:
+                _, end, part = part.partition(b"\n")
+                self._skips = not end
             self._buffer += part
-            if len(self._buffer) > LONGEST_LINE:
-                raise ValueError(f"<stdin> has a line of more than {LONGEST_LINE} bytes")
+            if len(self._buffer) > LONGEST_LINE and not -1 < self._buffer.find(b"\n") <= LONGEST_LINE:
+                _, end, self._buffer = self._buffer.partition(b"\n")
+                self._skips = not end
+                raise _LongLineError(f"<stdin> has a line of more than {LONGEST_LINE} bytes")
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line + b"\n"
 
@@ -126,42 +166,63 @@ def run(options: argparse.Namespace) -> int:
         check_target(options.snapshot, options.model)
         if options.snapshot.exists():
             sequences.load(options.snapshot)
+    progress, undelivered = _Progress(), None
     with _Lines() as lines:
         try:
-            _follow(options, lines, reader, sequences)
+            _follow(options, lines, reader, sequences, progress)
             if options.snapshot is None:
                 for followed in sequences:
                     for answer in followed.pending():
+                        _wait_for_reader(lines, answer["frame"], followed.sequence)
                         _say(lines, answer)
-        except _Stopped:
-            pass
+        except _UndeliveredError as error:
+            undelivered = error
         finally:
-            if options.snapshot is not None:
+            # A state with a frame whose answer is lost would lose it for ever: the file stays as it is.
+            if options.snapshot is not None and not progress.is_due:
                 sequences.save(options.snapshot)
+                progress.n_saved = progress.line - 1
+    if undelivered is not None:
+        again = f"; with {options.snapshot}, go on from line {progress.n_saved + 1}" if options.snapshot else ""
+        _report(f"<stdin>, line {progress.line}: {undelivered}{again}")
+        return 1
     return 130 if lines.signal == signal.SIGINT else 0
 
 
-def _follow(options: argparse.Namespace, lines: _Lines, reader: LineReader, sequences: FollowedSequences) -> None:
-    number, n_frames = 0, 0
-    while (line := lines.next()) is not None:
-        number += 1
+def _follow(
+    options: argparse.Namespace,
+    lines: _Lines,
+    reader: LineReader,
+    sequences: FollowedSequences,
+    progress: _Progress,
+) -> None:
+    n_frames = 0
+    while True:
+        progress.line += 1
         try:
-            observation = _observation(reader, line, number)
+            line = lines.next()
+            if line is None:
+                return
+            observation = _observation(reader, line, progress.line)
             if observation is None:
                 continue
-            answer = _answer(sequences, observation, number, options.time)
+            _wait_for_reader(lines, sequences.n_answered(observation.sequence), observation.sequence)
+            answer = _answer(sequences, observation, progress.line, options.time)
         except NamesError:
             raise
-        except InputError as error:
+        except (InputError, _LongLineError) as error:
             if options.bad_lines == "stop":
                 raise
-            print(f"drhmm stream: {one_line(error)}", file=sys.stderr, flush=True)
+            _report(f"{one_line(error)}{f': line {progress.line}' if isinstance(error, _LongLineError) else ''}")
             continue
         if answer is not None:
+            progress.is_due = True
             _say(lines, answer)
+            progress.is_due = False
         n_frames += 1
         if options.snapshot is not None and n_frames % options.every == 0:
             sequences.save(options.snapshot)
+            progress.n_saved = progress.line
 
 
 def _observation(reader: LineReader, line: bytes, number: int) -> Observation | None:
@@ -183,5 +244,21 @@ def _answer(
         raise InputError(str(error), "<stdin>", number, time) from None
 
 
+def _wait_for_reader(lines: _Lines, frame: int, sequence: str | None) -> None:
+    try:
+        lines.wait_for_reader()
+    except OSError as error:
+        raise _UndeliveredError(error, frame, sequence) from None
+
+
 def _say(lines: _Lines, answer: dict[str, Any]) -> None:
-    lines.write(json.dumps(answer).encode() + b"\n")
+    try:
+        lines.write(json.dumps(answer).encode() + b"\n")
+    except OSError as error:
+        raise _UndeliveredError(error, answer["frame"], answer.get("sequence")) from None
+
+
+def _report(text: str) -> None:
+    """Say what is wrong on standard error; that nobody listens there is no reason to stop."""
+    with contextlib.suppress(OSError):
+        print(f"drhmm stream: {text}", file=sys.stderr, flush=True)
