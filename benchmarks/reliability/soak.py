@@ -4,12 +4,14 @@
 
 Every sequence is compared with batch inference when it ends. Progress is shown on standard error, the report goes to
 standard output (and to --output). The exit status is 1 if a posterior deviates by more than 1e-12 (by more than 1e-10
-for a model without a floor), if memory grows, or if anything raises.
+for a model without a floor), if nothing was compared, if a possible frame is refused or an impossible one taken, if
+memory grows, if a thread does not stop, or if anything raises. Memory is judged in runs of five minutes and more.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import multiprocessing
 import os
 import platform
@@ -39,12 +41,15 @@ from drhmm.progress import progress_bar
 #: Sequences after which the other process ends and a new one takes its place.
 TASKS_PER_PROCESS = 50
 
+#: Seconds in which a thread must have ended its sequence once the time is over, on a busy machine.
+SECONDS_TO_END = 60.0
+
 
 class Worker(threading.Thread):
     """A thread with streams of its own, until it is told to stop or something goes wrong."""
 
     def __init__(self, folder, seed, pool, stop):
-        super().__init__()
+        super().__init__(daemon=True)  # one that hangs does not keep the report back
         self.folder, self.random, self.pool, self.stop = folder, np.random.default_rng(seed), pool, stop
         self.measures, self.failure = Measures(), None
 
@@ -56,14 +61,23 @@ class Worker(threading.Thread):
                 else:
                     many_streams(self.folder, self.random, self.measures)
         except BaseException:
-            self.failure = traceback.format_exc()
+            self.failure = f"a thread stopped with an exception:\n{traceback.format_exc()}"
             self.stop.set()
+
+    def end(self, deadline):
+        """Wait for the thread; where it still runs at the deadline, that is its failure."""
+        self.join(max(0.0, deadline - time.monotonic()))
+        if self.is_alive():
+            frame = sys._current_frames().get(self.ident)
+            self.failure = "a thread did not stop:\n" + "".join(traceback.format_stack(frame))
 
 
 def soak(folder, seconds, n_threads, seed, interval):
     """Run the threads; what they saw, and the memory of this process at regular times."""
     stop, times, memory = threading.Event(), [], []
     show = progress_bar("soak")
+    # Where even this thread hangs, the process ends with a status.
+    faulthandler.dump_traceback_later(seconds + 2 * SECONDS_TO_END, exit=True)
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=TASKS_PER_PROCESS) as pool:
         seeds = np.random.SeedSequence(seed).spawn(n_threads)
         workers = [Worker(folder, part, pool, stop) for part in seeds]
@@ -79,20 +93,29 @@ def soak(folder, seconds, n_threads, seed, interval):
                 show(min(int(times[-1]), int(seconds) - 1), int(seconds), words)
         finally:
             stop.set()
+            deadline = time.monotonic() + SECONDS_TO_END
             for worker in workers:
-                worker.join()
+                worker.end(deadline)
+    faulthandler.cancel_dump_traceback_later()
     sys.stderr.write("\n")
     return [worker.measures for worker in workers], [w.failure for w in workers if w.failure], times, memory
 
 
+def is_long_enough(times):
+    """Whether the growth of memory can be judged."""
+    return bool(times) and times[-1] >= SECONDS_TO_JUDGE_GROWTH
+
+
 def faults(sums, failures, times, memory):
     """Everything that must not be."""
-    found = [f"a thread stopped with an exception:\n{text}" for text in failures]
+    found = list(failures)
+    if sums.compared == 0:
+        found.append("no posterior was compared with batch inference")
     if not sums.worst_deviation <= LARGEST_DEVIATION:
         found.append(f"a posterior deviates from batch inference by {sums.worst_deviation:.3g}")
     if not sums.worst_without_floor <= LARGEST_WITHOUT_FLOOR:
         found.append(f"a posterior of the model without a floor deviates by {sums.worst_without_floor:.3g}")
-    if times and times[-1] >= SECONDS_TO_JUDGE_GROWTH and growth(memory) > LARGEST_GROWTH:
+    if is_long_enough(times) and growth(memory) > LARGEST_GROWTH:
         found.append(f"memory grew by {growth(memory):.1f} MB from the second to the last quarter of the time")
     return found
 
@@ -100,6 +123,7 @@ def faults(sums, failures, times, memory):
 def report(options, sums, times, memory, found):
     """The figures as Markdown."""
     places = sorted({int(k) for k in np.linspace(0, len(memory) - 1, 10)}) if memory else []
+    judged = "" if is_long_enough(times) else f", not judged in less than {SECONDS_TO_JUDGE_GROWTH:g} s"
     latencies = [("one stream", sums.latency), ("a batch of streams", sums.batch_latency)]
     return "\n".join(
         [
@@ -119,8 +143,8 @@ def report(options, sums, times, memory, found):
             f"| the same in the model without a floor | {sums.worst_without_floor:.2g} |",
             f"| snapshots resumed in this process | {sums.restarts:,} |",
             f"| snapshots that went on in another process and came back | {sums.elsewhere:,} |",
-            f"| impossible frames refused, the stream unchanged | {sums.refused:,} |",
-            f"| growth of memory, last quarter against second, medians | {growth(memory):+.2f} MB |",
+            f"| frames refused, all of them impossible, the stream unchanged | {sums.refused:,} |",
+            f"| growth of memory, last quarter against second, medians | {growth(memory):+.2f} MB{judged} |",
             f"| faults | {len(found)} |",
             "",
             "| one step, microseconds, as seen from its thread | median | 99 % | 99.99 % | worst |",
