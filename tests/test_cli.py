@@ -22,6 +22,7 @@ import drhmm
 import live
 from drhmm import DensityRatioHMM, __version__
 from drhmm.cli import main
+from drhmm.frames import predict_frame
 from problems import blobs
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -752,6 +753,7 @@ BAD_CALLS = {
     "npz with equal names": (["predict", "model.drhmm", "equal.npz"], "two columns have the name 'speed'"),
     "npz with a second column": (["predict", "model.drhmm", "second.npz"], "there are two columns 'speed'"),
     "npz without a time": (["predict", "model.drhmm", "nat.npz", "--time", "t"], "row 0: there is no time"),
+    "picoseconds": (["predict", "model.drhmm", "fine.npz", "--time", "t"], "column 't': times in units of ps"),
     "missing sequences": (
         ["predict", "model.drhmm", "ids.csv", "--sequence", "id"],
         "ids.csv, line 3, column 'id': there",
@@ -793,6 +795,7 @@ def test_bad_calls_are_one_line_and_status_two(folder, tmp_path, capsys, monkeyp
     np.savez(tmp_path / "second.npz", X=np.zeros((3, 2)), feature_names=names, speed=np.ones(3))
     times = np.array(["NaT", "2026-01-01", "2026-01-02"], dtype="datetime64[s]")
     np.savez(tmp_path / "nat.npz", X=np.zeros((3, 2)), feature_names=names, t=times)
+    np.savez(tmp_path / "fine.npz", X=np.zeros((3, 2)), feature_names=names, t=np.arange(3).astype("M8[ps]"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"1,2\n")))
     assert main(arguments) == 2
@@ -817,6 +820,106 @@ def test_numbers_are_never_read_as_dates(folder, model):
     expected = model.predict_proba(np.tile([1.0, 2.0], (10, 1))).max(axis=1)
     found = [float(row["probability"]) for row in csv.DictReader(io.StringIO(result.stdout))]
     assert_allclose(found, expected, atol=1e-15)
+
+
+START = 1_760_000_000 * 10**9 + 1
+
+
+def exact_times(kind):
+    """A time column with a step of 1 microsecond, where float64 has 256 ns, and the length of a step."""
+    ticks = [START + 1000 * row + 3000 * (row >= 100) for row in range(ROWS)]
+    dates = np.array(ticks, dtype="M8[ns]")
+    if kind == "integers":
+        return ticks, 1000.0
+    return (dates if kind == "dates" else dates.astype("M8[us]").astype(str).tolist()), 1e-6
+
+
+def write_times(folder, columns, kind, ending):
+    times, step = exact_times(kind)
+    table = {"t": times, **{name: columns[name] for name in ("heart rate", "speed", "activity")}}
+    path = folder / f"times.{ending}"
+    if ending == "csv":
+        write_csv(path, table)
+    else:
+        pyarrow.parquet.write_table(pyarrow.table(table), path)
+    return path, step
+
+
+EXACT = [("integers", "csv"), ("integers", "parquet"), ("microseconds", "csv"), ("dates", "parquet")]
+
+
+@pytest.mark.parametrize(("kind", "ending"), EXACT)
+def test_the_step_of_times_is_exact(folder, columns, kind, ending):
+    path, step = write_times(folder, columns, kind, ending)
+    output = folder / "times.drhmm"
+    named = ["--label", "activity", "--time", "t", "--holdout", "0", "--basis", "50"]
+    assert main(["fit", str(path), *named, "--output", str(output)]) == 0
+    assert drhmm.load(output).settings["time_step"] == step
+
+
+def test_gaps_of_nanoseconds_are_those_of_frames(folder, model, columns, capsys):
+    ticks = START + 400 * np.arange(ROWS) + 200 * (np.arange(ROWS) % 7 == 0)
+    heart, speed = columns["heart rate"], columns["speed"]
+    table = pyarrow.table({"t": ticks.astype("M8[ns]"), "heart rate": heart, "speed": speed})
+    pyarrow.parquet.write_table(table, folder / "ns.parquet")
+    named = ["--time", "t", "--step", "1e-7"]
+    assert main(["predict", str(folder / "model.drhmm"), str(folder / "ns.parquet"), *named]) == 0
+    found = [float(row["probability"]) for row in csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    assert found == predict_frame(model, table, time="t", step=1e-7)["probability"].to_pylist()
+
+
+@pytest.mark.parametrize("kind", ["integers", "microseconds"])
+def test_gaps_of_a_stream_are_exact(folder, model, columns, kind):
+    times, step = exact_times(kind)
+    heart, speed = columns["heart rate"], columns["speed"]
+    lines = "\n".join(f"{a},{b},{t}" for a, b, t in zip(heart, speed, times, strict=True))
+    more = ["--time", "t", "--step", step / 4]
+    result = piped(["stream", folder / "model.drhmm", *more], "heart rate,speed,t\n" + lines)
+    found = [json.loads(line)["probability"] for line in result.stdout.splitlines()]
+    dt = np.full(ROWS, 4)
+    dt[[0, 100]] = 1, 16
+    expected = model.predict_proba(np.column_stack([heart, speed]), method="filter", dt=dt).max(axis=1)
+    assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("time", ["1760000000000000001", "2026-01-01T00:00:00.000001"])
+def test_the_state_of_a_stream_keeps_the_digits_of_times(folder, tmp_path, time):
+    more = ["--time", "t", "--step", "1e-6", "--snapshot", tmp_path / "state.json"]
+    piped(["stream", folder / "model.drhmm", *more], f"heart rate,speed,t\n1,2,{time}\n")
+    assert json.loads((tmp_path / "state.json").read_text())["streams"][0]["last"] == time
+
+
+def test_dates_that_go_back_are_shown_with_their_digits(folder):
+    lines = "1,2,1969-12-31T23:59:59.500002\n1,2,1969-12-31T23:59:59.500001\n"
+    result = piped(["stream", folder / "model.drhmm", "--time", "t"], "heart rate,speed,t\n" + lines)
+    assert "time does not increase: -0.499999 after -0.499998" in result.stderr
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="datetime reads three or six digits of a second")
+def test_dates_as_text_have_nanoseconds(folder):
+    (folder / "text.csv").write_text(
+        "heart rate,speed,t\n1,2,2026-01-01T00:00:00.000000002\n1,2,2026-01-01T00:00:00.000000001\n"
+    )
+    result = piped(["predict", folder / "model.drhmm", folder / "text.csv", "--time", "t"], "")
+    assert "line 3, column 't': time does not increase: 2026-01-01T00:00:00.000000001 after" in result.stderr
+
+
+def test_dates_of_any_year_are_exact(folder):
+    (folder / "years.csv").write_text(
+        "heart rate,speed,t\n1,2,9999-01-01T00:00:00.000002\n1,2,9999-01-01T00:00:00.000001\n"
+    )
+    result = piped(["predict", folder / "model.drhmm", folder / "years.csv", "--time", "t"], "")
+    assert "time does not increase: 253370764800.000001 after 253370764800.000002" in result.stderr
+
+
+@pytest.mark.parametrize(("unit", "step"), [("D", 86400), ("h", 3600), ("10s", 10), ("ms", 0.001)])
+def test_dates_of_every_unit(folder, columns, unit, step):
+    X = np.column_stack([columns["heart rate"], columns["speed"]])
+    np.savez(folder / "units.npz", X=X, y=columns["activity"], t=np.arange(ROWS).astype(f"M8[{unit}]"))
+    output = folder / "units.drhmm"
+    named = ["--label", "y", "--time", "t", "--holdout", "0", "--basis", "50", "--output", str(output)]
+    assert main(["fit", str(folder / "units.npz"), *named]) == 0
+    assert drhmm.load(output).settings["time_step"] == step
 
 
 def test_dates_of_parquet_come_out_as_dates(folder, columns):

@@ -27,22 +27,25 @@ _FORMAT = "drhmm stream"
 
 
 class Followed:
-    """One live sequence: its stream, the last time, and the times of the frames that wait for their answer."""
+    """One live sequence: its stream, the last time, and the times of the frames that wait for their answer.
+
+    Times are kept as they stood in the lines, with all their digits.
+    """
 
     def __init__(self, stream: Stream, sequence: str | None) -> None:
         self.stream = stream
         self.sequence = sequence
-        self.last: float | None = None
+        self.last: Any = None
         self.waiting: deque[Any] = deque()
 
     def step(self, observation: Observation, step: float | None) -> dict[str, Any] | None:
         """Take one observation; the answer, or None while there is none."""
-        stream, dt, now = self.stream, 1, None
+        stream, dt = self.stream, 1
         if step is not None:
             now = moment(observation.time)
-            dt = steps_between(self.last, now, step)
+            dt = steps_between(None if self.last is None else moment(self.last), now, step)
         posterior = stream.step(observation.sample, dt)
-        self.last = now
+        self.last = observation.time
         self.waiting.append(observation.time)
         if posterior is None:
             return None
@@ -92,8 +95,7 @@ class Followed:
             stream = model.resume(base64.b64decode(entry["snapshot"], validate=True))
         except (TypeError, binascii.Error):
             raise SnapshotError("the state of a sequence is not base64") from None
-        is_time = last is None or (isinstance(last, int | float) and not isinstance(last, bool))
-        if not (sequence is None or isinstance(sequence, str)) or not is_time or not isinstance(waiting, list):
+        if not (sequence is None or isinstance(sequence, str)) or not _is_time(last) or not isinstance(waiting, list):
             raise SnapshotError("an entry is not that of a sequence")
         if len(waiting) != min(stream.lag, stream.n_frames):
             raise SnapshotError(f"{len(waiting)} frames wait instead of {min(stream.lag, stream.n_frames)}")
@@ -163,6 +165,13 @@ class FollowedSequences:
             )
         followed = [Followed.from_json(self._model, entry) for entry in content["streams"]]
         return {entry.sequence: entry for entry in followed}
+
+
+def _is_time(last: Any) -> bool:
+    try:
+        return last is None or moment(last) is not None
+    except ValueError:
+        return False
 
 
 def _checksum(content: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._files import write_atomically
+from .._times import TICKS
 from .._validation import Array, is_missing
 from . import values
 from .errors import InputError, NamesError
@@ -59,17 +61,28 @@ class Table:
         """Some columns as numbers, (rows, names); NaN where there is nothing."""
         result = np.empty((self.n_rows, len(names)))
         for place, name in enumerate(names):
-            result[:, place] = self._each(name, self.column(name, "--features"), values.number)
+            column = self.column(name, "--features")
+            result[:, place] = column if _is_finite(column) else self._each(name, column, values.number)
         return result
 
-    def times(self, name: str) -> Array:
-        """A column of times as numbers."""
+    def times(self, name: str) -> Column:
+        """A column of times, with all their digits: numbers, dates or durations of numpy, or exact objects."""
         column = self.column(name, "--time")
-        if column.dtype.kind == "M":
-            if np.isnat(column).any():
-                raise self.error("there is no time", int(np.flatnonzero(np.isnat(column))[0]), name)
-            column = column.astype("datetime64[ns]").astype(np.int64) / 1e9
-        return self._each(name, column, values.moment)
+        if column.dtype.kind in "Mm":
+            return self._dates(name, column)
+        if _is_finite(column):
+            return column if column.dtype.kind in "iu" else column.astype(np.float64)
+        return _exact(self._each(name, column, values.moment))
+
+    def _dates(self, name: str, column: Column) -> Column:
+        """Dates or durations in a unit whose length is known."""
+        if np.isnat(column).any():
+            raise self.error("there is no time", int(np.flatnonzero(np.isnat(column))[0]), name)
+        unit = np.datetime_data(column.dtype)[0]
+        target = np.dtype(f"{column.dtype.kind}8[{unit if unit in TICKS else 's'}]")
+        if not np.can_cast(column.dtype, target, "safe"):
+            raise InputError(f"times in units of {unit}, which no unit from s to ns holds", self.path, column=name)
+        return column.astype(target)
 
     def labels(self, name: str) -> Column:
         """A column of labels; None where there is nothing."""
@@ -91,17 +104,34 @@ class Table:
                 raise self.error(str(problem), row, name) from None
         return names
 
-    def _each(self, name: str, column: Column, convert: Any) -> Array:
+    def _each(self, name: str, column: Column, convert: Any) -> list[Any]:
         """Every field of a column as a number."""
-        if column.dtype.kind in "fiub" and np.isfinite(column).all():
-            return column.astype(np.float64)
-        result = np.empty(len(column))
+        result = []
         for row, value in enumerate(column.tolist()):
             try:
-                result[row] = convert(as_text(value))
+                result.append(convert(as_text(value)))
             except ValueError as problem:
                 raise self.error(str(problem), row, name) from None
         return result
+
+
+def _exact(times: list[Any]) -> Column:
+    """Times of rows as an array that loses no digits: of integers, dates or numbers, or else of objects."""
+    kinds = {type(time) for time in times}
+    if kinds == {float}:
+        return np.array(times)
+    with contextlib.suppress(OverflowError):
+        if kinds == {int}:
+            return np.array(times, dtype=np.int64)
+        if kinds <= {int, values.Seconds} and all(10**9 % time.denominator == 0 for time in times):
+            ticks = [time.numerator * (10**9 // time.denominator) for time in times]
+            return np.array(ticks, dtype=np.int64).view("M8[ns]")
+    return np.array(times, dtype=object)
+
+
+def _is_finite(column: Column) -> bool:
+    """Whether there are only numbers, and all of them finite."""
+    return column.dtype.kind in "fiub" and bool(np.isfinite(column).all())
 
 
 def as_text(value: Any) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,12 @@ from .._validation import check_number
 
 #: Words, in lower case, that stand for a value that is not there.
 MISSING = frozenset({"", "na", "nan", "null", "none"})
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+
+#: Digits of a second that datetime accepts and forgets.
+_CUT_DIGITS = re.compile(r"[.,][0-9]{6}([0-9]+)")
 
 
 def is_missing(text: str) -> bool:
@@ -36,8 +46,15 @@ def number(text: str) -> float:
     return value
 
 
-def moment(value: Any) -> float:
-    """A time as a number: numbers as they are, dates and times (ISO 8601, with hyphens) as seconds."""
+class Seconds(Fraction):
+    """Seconds since 1970 of a date that has fractions of one: exact, which a float is not."""
+
+    def __str__(self) -> str:
+        return f"{Decimal(self.numerator) / self.denominator:f}"
+
+
+def moment(value: Any) -> Any:
+    """A time as an exact number: numbers as they are, dates and times (ISO 8601, with hyphens) as seconds."""
     try:
         if isinstance(value, str):
             result = number(value)
@@ -46,18 +63,33 @@ def moment(value: Any) -> float:
     except (ValueError, OverflowError):
         result = math.nan
     if math.isfinite(result):
-        return result
+        return result if isinstance(value, float) else _integer(value, result)
     if isinstance(value, str) and "-" in value:
-        try:
-            time = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
-        except ValueError:
-            pass
-        else:
-            return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
+        with contextlib.suppress(ValueError):
+            return _seconds(value.strip().replace("Z", "+00:00"))
     shown = repr(value)
     raise ValueError(
         f"not a time: {shown if len(shown) <= 60 else shown[:57] + '...'} (a number, or 2026-01-31T12:00:00)"
     )
+
+
+def _integer(value: str | int, rounded: float) -> int | float:
+    """An integer of 64 bits with all its digits; another number as it was rounded."""
+    try:
+        whole = int(value)
+    except ValueError:
+        return rounded
+    return whole if -(2**63) <= whole < 2**63 else rounded
+
+
+def _seconds(text: str) -> int | Seconds:
+    time = datetime.fromisoformat(text)
+    since = (time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH
+    microseconds, cut = since // _MICROSECOND, _CUT_DIGITS.search(text)
+    if cut is not None:
+        scale = 10 ** len(cut[1])
+        return Seconds(microseconds * scale + int(cut[1]), 10**6 * scale)
+    return Seconds(microseconds, 10**6) if microseconds % 10**6 else microseconds // 10**6
 
 
 def labels(fields: Sequence[str]) -> npt.NDArray[Any]:
