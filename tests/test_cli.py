@@ -912,6 +912,14 @@ def test_dates_of_any_year_are_exact(folder):
     assert "time does not increase: 253370764800.000001 after 253370764800.000002" in result.stderr
 
 
+def test_dates_of_parquet_may_lie_in_any_year(folder):
+    dates = np.array(["2026-01-01", "9999-01-01"], dtype="M8[us]")
+    table = pyarrow.table({"t": dates, "heart rate": [1.0, 1.0], "speed": [2.0, 2.0]})
+    pyarrow.parquet.write_table(table, folder / "years.parquet")
+    result = piped(["predict", folder / "model.drhmm", folder / "years.parquet", "--time", "t", "--step", "86400"], "")
+    assert [line[:10] for line in result.stdout.splitlines()[1:]] == ["2026-01-01", "9999-01-01"]
+
+
 @pytest.mark.parametrize(("unit", "step"), [("D", 86400), ("h", 3600), ("10s", 10), ("ms", 0.001)])
 def test_dates_of_every_unit(folder, columns, unit, step):
     X = np.column_stack([columns["heart rate"], columns["speed"]])

@@ -296,12 +296,18 @@ def _read_parquet(path: Path, as_they_are: Collection[str]) -> Table:
         elif is_integer or pyarrow.types.is_floating(column.type):
             columns[name] = column.to_numpy()
         elif pyarrow.types.is_timestamp(column.type) and column.null_count == 0:
-            columns[name] = column.to_numpy().astype("datetime64[ns]")
+            columns[name] = _in_nanoseconds(column.to_numpy())
         else:
             columns[name] = _as_is(column.to_pylist())
     if not columns:
         raise InputError("there are no columns", path)
     return Table(path, columns)
+
+
+def _in_nanoseconds(dates: Column) -> Column:
+    """Dates in nanoseconds; as they are where these do not reach, which is from 1677 to 2262."""
+    fine = dates.astype("M8[ns]")
+    return fine if (fine.astype(dates.dtype) == dates).all() else dates
 
 
 def _read_npz(path: Path) -> Table:
