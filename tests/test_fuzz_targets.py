@@ -1,9 +1,8 @@
 """The fuzzer and the soak see what they are there to see: a fault is put into the package, and must be found."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 from pathlib import Path
@@ -18,20 +17,28 @@ from drhmm.streaming import Stream, StreamBatch
 
 if sys.platform != "linux":
     pytest.skip("fuzzing and the soak need limits of memory and /proc", allow_module_level=True)
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "fuzz"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks" / "reliability"))
 
-import bindings
-import episodes
-import learning
-import lines
-import measures
-import model_files
-import models
-import possible
-import recursions
-import snapshots
-import soak
+
+def scripts(folder, *names):
+    """Modules of a folder of scripts; others of the same name, there for other tests, stay what they are."""
+    own = {path.stem for place in ("tests/fuzz", "benchmarks/reliability") for path in (ROOT / place).glob("*.py")}
+    path, others = sys.path.copy(), {name: sys.modules.pop(name) for name in own & set(sys.modules)}
+    sys.path.insert(0, str(ROOT / folder))
+    try:
+        return [importlib.import_module(name) for name in names]
+    finally:
+        sys.path[:] = path
+        for name in own & set(sys.modules):
+            del sys.modules[name]
+        sys.modules.update(others)
+
+
+ROOT = Path(__file__).resolve().parents[1]
+recursions, models, learning, possible, bindings, model_files, snapshots, lines = scripts(
+    "tests/fuzz",
+    *("recursions", "models", "learning", "possible", "bindings", "model_files", "snapshots", "lines"),
+)
+soak, episodes, measures = scripts("benchmarks/reliability", "soak", "episodes", "measures")
 
 
 def findings(target, n_inputs):

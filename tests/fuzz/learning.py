@@ -183,12 +183,15 @@ def is_reason(words, given, y, lengths, chosen, is_partial):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         spread = np.nanmax(X, axis=0) - np.nanmin(X, axis=0)
+    apart = np.ptp(X[complete], axis=0) ** 2 if complete.any() else np.zeros(2)
     reasons = {
         "every entry is NaN": np.isnan(X).all(axis=0).any(),
         "X is constant in column": (spread == 0).any(),
         "X spreads too little in column": ((spread > 0) & (spread < 1e-150)).any(),
         "X has no complete frame": not complete.any(),
         "complete frames": complete.sum() < 2,
+        "is not positive definite: choose a larger rho": chosen["rho"] == 1e-100,
+        "X has only duplicate frames": isinstance(chosen["sigma"], str) and not apart.any(),
         "has no complete frame: all of its frames lack": not all(rows.any() for rows in of_class),
         "cross-validation of sigma and rho needs": chosen["sigma"] == "cv" and complete.sum() < N_FOLDS,
         "is never followed by another frame": not all((followed & (y == label)).any() for label in np.unique(y)),
