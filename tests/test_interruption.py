@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -20,15 +22,30 @@ PRESSED, STOPPED = 0.3, 20.0
 
 @pytest.fixture
 def stopped():
-    """Run some work, press Ctrl-C, and see it stopped."""
+    """Run some work, press Ctrl-C, and see it stopped: within a native function, where one is named.
 
-    def run(work):
+    Where native code does not look for signals, KeyboardInterrupt waits for the end of the call, which then has not
+    raised it, however short it was.
+    """
+
+    def run(work, native=None):
+        raised = []
+
+        def watch(_, event, function):
+            if event == "c_exception":
+                raised.append(function)
+
         alarm = threading.Timer(PRESSED, os.kill, (os.getpid(), signal.SIGINT))
         alarm.start()
         begin = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):
-            work()
+        try:
+            sys.setprofile(watch if native is not None else None)
+            with pytest.raises(KeyboardInterrupt):
+                work()
+        finally:
+            sys.setprofile(None)
         assert time.monotonic() - begin < STOPPED
+        assert native is None or native in raised, "the call went on to its end"
         alarm.join()
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -79,7 +96,8 @@ def test_a_reduction_to_three_diagonals(stopped):
     random = np.random.default_rng(0)
     frames, targets = random.normal(size=(4000, 50)), random.random((4000, 2))
     stopped(
-        lambda: _core.cross_validate(frames, targets, np.ones(4000), [2000, 2000], frames, [1.0], [0.1], n_threads=2)
+        lambda: _core.cross_validate(frames, targets, np.ones(4000), [2000, 2000], frames, [1.0], [0.1], n_threads=2),
+        _core.cross_validate,
     )
 
 
@@ -96,8 +114,15 @@ def test_a_recursion(stopped, name, transmat):
     stopped(
         lambda: [
             getattr(recursion, name)(evidence, transmat, np.eye(30)[0], *lag, dt=dt, n_threads=1) for _ in range(100)
-        ]
+        ],
+        getattr(_core, name),
     )
+
+
+def test_a_call_that_goes_on_to_its_end_is_seen(stopped):
+    """What the tests above must not be: native work that takes a second or two and does not look for signals."""
+    with pytest.raises(AssertionError, match="the call went on to its end"):
+        stopped(lambda: [hashlib.pbkdf2_hmac("sha256", b"", b"", 3_000_000) for _ in range(100)], hashlib.pbkdf2_hmac)
 
 
 def test_a_handler_that_raises_nothing_does_not_stop_the_work():
