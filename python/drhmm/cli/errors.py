@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 
-def one_line(error: BaseException) -> str:
-    """What an error says, in one line that a terminal only prints, whatever the data in it are."""
+def one_line(error: object) -> str:
+    """What an error or a text says, in one line that a terminal only prints, whatever the data in it are."""
     words = " ".join(str(error).split()) or type(error).__name__
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
 

@@ -213,7 +213,7 @@ def _follow(
         except (InputError, _LongLineError) as error:
             if options.bad_lines == "stop":
                 raise
-            _report(f"{one_line(error)}{f': line {progress.line}' if isinstance(error, _LongLineError) else ''}")
+            _report(f"{error}: line {progress.line}" if isinstance(error, _LongLineError) else str(error))
             continue
         if answer is not None:
             progress.is_due = True
@@ -261,4 +261,4 @@ def _say(lines: _Lines, answer: dict[str, Any]) -> None:
 def _report(text: str) -> None:
     """Say what is wrong on standard error; that nobody listens there is no reason to stop."""
     with contextlib.suppress(OSError):
-        print(f"drhmm stream: {text}", file=sys.stderr, flush=True)
+        print(f"drhmm stream: {one_line(text)}", file=sys.stderr, flush=True)
