@@ -243,9 +243,7 @@ class TestPartialFit:
             DensityRatioHMM(class_weight="balanced", **FIXED).partial_fit(X, Y)
 
     def test_other_classes_in_a_later_block(self):
-        with pytest.raises(
-            ValueError, match=r"\[0, 1, 2, 3\], but the first block had the classes \[0, 1, 2\]"
-        ):
+        with pytest.raises(ValueError, match=r"\[0, 1, 2, 3\], but the first block had the classes \[0, 1, 2\]"):
             self.fitted().partial_fit(X, Y, classes=[0, 1, 2, 3])
 
     def test_a_first_block_without_every_class(self):
