@@ -242,6 +242,15 @@ class TestPredict:
         posteriors, _ = expected_filter(model, columns)
         assert_allclose([float(row["probability"]) for row in rows], posteriors.max(axis=1)[order], atol=1e-15)
 
+    def test_without_a_header_features_are_places(self, numbered, tmp_path, capsys):
+        (tmp_path / "narrow.csv").write_text("0.5,1\n2,-1\n")
+        (tmp_path / "wide.csv").write_text("7,0.5,1\n7,2,-1\n")
+        assert main(["predict", str(numbered), str(tmp_path / "narrow.csv"), "--no-header"]) == 0
+        expected = capsys.readouterr().out
+        wide = ["--no-header", "--features", "2,3"]
+        assert main(["predict", str(numbered), str(tmp_path / "wide.csv"), *wide]) == 0
+        assert capsys.readouterr().out == expected
+
     @pytest.mark.parametrize("method", [["--lag", "3"], ["--method", "frame"], ["--method", "viterbi"]])
     def test_every_method(self, folder, capsys, method):
         printed = self.run(folder, capsys, *method).out
@@ -551,7 +560,7 @@ class TestStream:
         result = piped(["stream", folder / "model.drhmm", "--bad-lines", "skip"], text)
         assert result.returncode == 0
         assert [json.loads(line)["frame"] for line in result.stdout.splitlines()] == [0, 1]
-        assert result.stderr == "drhmm stream: <stdin> has a line of more than 16777216 bytes: line 2\n"
+        assert result.stderr == "drhmm stream: <stdin>, line 2: a line of more than 16777216 bytes\n"
 
     def test_a_long_line_is_not_too_long_because_of_the_next_one(self, folder):
         longest = "[1, 2" + "]".rjust((1 << 24) - 5)

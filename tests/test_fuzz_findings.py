@@ -143,7 +143,7 @@ def test_a_line_that_never_ends_is_refused(tmp_path):
         [sys.executable, "-m", "drhmm", "stream", str(model)], input=b"1" * (1 << 25), capture_output=True
     )
     assert done.returncode == 2
-    assert done.stderr == b"drhmm stream: <stdin> has a line of more than 16777216 bytes\n"
+    assert done.stderr == b"drhmm stream: <stdin>, line 1: a line of more than 16777216 bytes\n"
 
 
 def test_a_stream_that_counts_no_further_can_still_be_resumed():

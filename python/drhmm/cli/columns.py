@@ -87,8 +87,8 @@ def _grouped(table: Table, columns: Columns) -> tuple[npt.NDArray[np.int64], Len
     return np.arange(table.n_rows) if order is None else order, lengths
 
 
-def model_features(model: Model, columns: Columns, table: Table) -> list[str]:
-    """The columns that a model was learned from, in its order."""
+def model_features(model: Model, columns: Columns, table: Table, header: bool) -> list[str]:
+    """The columns that a model was learned from, in its order; without a header, names are places, and any will do."""
     if columns.features is None and model.feature_names is not None:
         missing = [name for name in model.feature_names if name not in table.columns]
         if missing:
@@ -104,6 +104,8 @@ def model_features(model: Model, columns: Columns, table: Table) -> list[str]:
             "use --features",
             table.path,
         )
+    if not header:
+        return names
     try:
         return features_of(model, list(table.columns), names, ())
     except ValueError as problem:

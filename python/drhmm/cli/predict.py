@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> None:
     model = io.load(options.model)
     columns = Columns(options.features, options.label, options.sequence, options.time)
     table = columns.read(options.data, options.header)
-    names = model_features(model, columns, table)
+    names = model_features(model, columns, table, options.header)
     if options.label is not None:
         table.column(options.label, "--label")
     for name in (options.sequence, options.time):

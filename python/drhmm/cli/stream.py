@@ -29,10 +29,6 @@ PATIENCE = 1.0
 LONGEST_LINE = 1 << 24
 
 
-class _LongLineError(ValueError):
-    """A line is longer than what is kept in memory; the next one is that after it."""
-
-
 class _UndeliveredError(Exception):
     """An answer could not be written, and so none after it: the first frame without an answer, and why."""
 
@@ -110,8 +106,8 @@ class _Lines:
             if len(rest) > 0:
                 self.wait_for_reader()
 
-    def next(self) -> bytes | None:
-        """The next line; None at the end."""
+    def next(self, number: int) -> bytes | None:
+        """The next line, which is the number-th; None at the end. After one that is too long, the one after that."""
         while b"\n" not in self._buffer:
             if self._is_over or self.signal is not None or not self._wait():
                 rest, self._buffer = self._buffer, b""
@@ -125,7 +121,7 @@ class _Lines:
             if len(self._buffer) > LONGEST_LINE and not -1 < self._buffer.find(b"\n") <= LONGEST_LINE:
                 _, end, self._buffer = self._buffer.partition(b"\n")
                 self._skips = not end
-                raise _LongLineError(f"<stdin> has a line of more than {LONGEST_LINE} bytes")
+                raise InputError(f"a line of more than {LONGEST_LINE} bytes", "<stdin>", number)
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line + b"\n"
 
@@ -200,7 +196,7 @@ def _follow(
     while True:
         progress.line += 1
         try:
-            line = lines.next()
+            line = lines.next(progress.line)
             if line is None:
                 return
             observation = _observation(reader, line, progress.line)
@@ -210,10 +206,10 @@ def _follow(
             answer = _answer(sequences, observation, progress.line, options.time)
         except NamesError:
             raise
-        except (InputError, _LongLineError) as error:
+        except InputError as error:
             if options.bad_lines == "stop":
                 raise
-            _report(f"{error}: line {progress.line}" if isinstance(error, _LongLineError) else str(error))
+            _report(str(error))
             continue
         if answer is not None:
             progress.is_due = True
