@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import DensityRatioHMM, _core
-from drhmm.ratios import FromDensities
+from drhmm.ratios import FromDensities, LeastSquares
 from problems import blobs
 
 X, Y = blobs(0, n_frames=300)
@@ -245,6 +245,60 @@ class TestPartialFit:
     def test_other_classes_in_a_later_block(self):
         with pytest.raises(ValueError, match=r"\[0, 1, 2, 3\], but the first block had the classes \[0, 1, 2\]"):
             self.fitted().partial_fit(X, Y, classes=[0, 1, 2, 3])
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"class_weight": {0: 100, 1: 1, 2: 1}}, r"class_weight was None in .* is \{0: 100, 1: 1, 2: 1\} now"),
+            ({"window": 2}, "window was 1 in the first block and is 2 now"),
+            ({"sigma": 2.0}, "sigma was 1.0 in the first block and is 2.0 now"),
+            ({"rho": "cv"}, "rho was 0.01 in the first block and is 'cv' now"),
+            ({"transition_prior": np.ones((3, 3))}, r"transition_prior was 1.0 in the first block and is array"),
+            ({"novelty": True}, "novelty was False in the first block and is True now"),
+            ({"random_state": 1}, "random_state was 0 in the first block and is 1 now"),
+            ({"ratio": LeastSquares()}, r"ratio was 'least-squares' in the first block and is LeastSquares\(\) now"),
+        ],
+        ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+    )
+    def test_other_settings_in_a_later_block(self, change, message):
+        with pytest.raises(ValueError, match=message):
+            self.fitted().set_params(**change).partial_fit(X, Y)
+
+    def test_another_setting_of_the_source_in_a_later_block(self):
+        estimator = self.fitted(ratio=LeastSquares(n_basis=60, sigma=1.0, rho=0.01))
+        with pytest.raises(ValueError, match=r"ratio__sigma was 1\.0 in the first block and is 2\.0 now"):
+            estimator.set_params(ratio__sigma=2.0).partial_fit(X, Y)
+
+    def test_a_setting_that_was_changed_in_place(self):
+        prior = np.ones((3, 3))
+        estimator = self.fitted(transition_prior=prior)
+        prior[0, 1] = 5.0
+        with pytest.raises(ValueError, match="transition_prior was array"):
+            estimator.partial_fit(X, Y)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"n_threads": 1, "verbose": True, "max_iter": 3, "tol": 0.1, "n_init": 2, "em_update": "paper"},
+            {"class_weight": {2: 3, 1: 2, 0: 1}},
+            {"transition_prior": [[1.0] * 3] * 3},
+            {"random_state": np.random.RandomState(0)},
+        ],
+        ids=["free", "order of a dict", "a list for an array", "random state"],
+    )
+    def test_settings_that_say_the_same_in_a_later_block(self, change):
+        settings = {
+            "class_weight": {0: 1.0, 1: 2.0, 2: 3.0},
+            "transition_prior": np.ones((3, 3)),
+            "random_state": np.random.RandomState(0),
+        }
+        estimator = self.fitted(**settings)
+        expected = pickle.loads(pickle.dumps(estimator)).partial_fit(X, Y)
+        assert_array_equal(estimator.set_params(**change).partial_fit(X, Y).theta_, expected.theta_)
+
+    def test_fit_begins_anew_with_other_settings(self):
+        estimator = self.fitted().set_params(window=2).fit(X, Y)
+        assert estimator.partial_fit(X, Y).model_.settings["window"] == 2
 
     def test_a_first_block_without_every_class(self):
         with pytest.raises(ValueError, match=r"the first block has the classes \[0, 1\]"):

@@ -132,8 +132,8 @@ def fit(
     settings = dict(first.model_.settings) | ({} if time is None else {"time_step": step})
     model = replace(first.model_, settings=settings)
     assert first.rho_ is not None
-    partial = PartialFit.begin(model, first.rho_, estimator._rules(first.classes_)).add(statistics)
-    estimator._adopt_partial(partial, first.selection_)
+    partial = PartialFit.begin(model, first.rho_, estimator._rules(first.classes_), estimator.get_params())
+    estimator._adopt_partial(partial.add(statistics), first.selection_)
     return estimator
 
 

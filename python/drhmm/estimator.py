@@ -368,7 +368,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
 
         The first block (after construction or `fit`) chooses standardisation, kernel centres, sigma, rho and the
         evidence scale, as `fit` does, and must hold every class. From then on Gram statistics and transition counts
-        accumulate: the model is the one that all blocks together give with those settings.
+        accumulate: the model is the one that all blocks together give with those settings. A later block with other
+        settings is refused, but for those of threads, progress and EM; `fit`, or a clone, begins anew.
 
         Parameters
         ----------
@@ -395,9 +396,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
                     f"the first block has the classes {first.classes_.tolist()}, but classes are "
                     f"{np.unique(classes).tolist()}: kernel centres must come from all of them"
                 )
-            partial = PartialFit.begin(first.model_, first.rho_, self._rules(first.classes_))
+            partial = PartialFit.begin(first.model_, first.rho_, self._rules(first.classes_), self.get_params())
             selection = first.selection_
         else:
+            partial.check_settings(self.get_params())
             self._model_for(X)
             if classes is not None and not np.array_equal(np.unique(classes), partial.model.classes):
                 raise ValueError(

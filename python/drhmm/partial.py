@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import copy
+import numbers
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +14,15 @@ from . import _core
 from ._labels import Codes
 from ._sequences import Sequences
 from ._validation import Array, read_only
+from .contents import as_json
 from .evidence import KernelEvidence
 from .features import complete_rows
 from .model import Model
 from .ratios.least_squares import LeastSquares
 from .transitions import ChainRules, count_transitions
+
+#: Settings that may change between blocks: labelled blocks give the same model whatever they are.
+FREE = ("n_threads", "verbose", "max_iter", "tol", "n_init", "em_update")
 
 
 @dataclass(frozen=True)
@@ -65,17 +71,30 @@ class Statistics:
 
 @dataclass(frozen=True)
 class PartialFit:
-    """What has been seen so far, and the model that follows from it."""
+    """What has been seen so far, and the model that follows from it; ``settings`` are those of the estimator."""
 
     model: Model
     rho: float
     rules: ChainRules
+    settings: Mapping[str, Any]
     statistics: Statistics
 
     @classmethod
-    def begin(cls, model: Model, rho: float, rules: ChainRules) -> PartialFit:
-        """Nothing seen yet: the settings of a model that was learned from the first block."""
-        return cls(model, rho, rules, Statistics.nothing(len(kernel_evidence(model).centers), model.n_states))
+    def begin(cls, model: Model, rho: float, rules: ChainRules, settings: Mapping[str, Any]) -> PartialFit:
+        """Nothing seen yet: what was chosen for a model that was learned from the first block."""
+        nothing = Statistics.nothing(len(kernel_evidence(model).centers), model.n_states)
+        return cls(model, rho, rules, copy.deepcopy(dict(settings)), nothing)
+
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
+        """Raise a ValueError for a setting that is not the one of the first block."""
+        # A source before its own settings, which another one does not have.
+        for name, now in sorted(settings.items(), key=lambda setting: "__" in setting[0]):
+            first = self.settings.get(name)
+            if name.rpartition("__")[2] not in FREE and _comparable(first) != _comparable(now):
+                raise ValueError(
+                    f"{name} was {first!r} in the first block and is {now!r} now: partial_fit goes on with the "
+                    "settings of the first block; fit or a clone begins anew"
+                )
 
     def add(self, statistics: Statistics) -> PartialFit:
         """What was seen so far and one more block; the old one stays as it is."""
@@ -92,13 +111,26 @@ class PartialFit:
             prior=prior,
             evidence=replace(kernel_evidence(self.model), theta=read_only(theta), prior=prior),
         )
-        return PartialFit(model, self.rho, self.rules, total)
+        return replace(self, model=model, statistics=total)
 
 
 def kernel_evidence(model: Model) -> KernelEvidence:
     """The evidence of a model that was learned by least squares."""
     assert isinstance(model.evidence, KernelEvidence)
     return model.evidence
+
+
+def _comparable(setting: Any) -> Any:
+    """A setting as something that == compares; of a ratio source, whose settings have names of their own, the type.
+
+    A RandomState is its type, too: it changes with every use.
+    """
+    if hasattr(setting, "__array__"):
+        return as_json(np.asarray(setting))
+    if isinstance(setting, dict):
+        return sorted(as_json(setting), key=repr)
+    is_plain = setting is None or isinstance(setting, str | numbers.Number | list | tuple)
+    return as_json(setting) if is_plain else type(setting)
 
 
 def check_additive(ratio: Any, class_weight: Any, caller: str) -> None:
