@@ -61,6 +61,14 @@ def whole_partitions(df=DF, n_partitions=5):
     return dd.from_map(lambda part: part, parts, meta=df.iloc[:0])
 
 
+def split_partitions():
+    """Two partitions, with rows of person 1 in both."""
+    return dd.from_map(lambda part: part, [DF.iloc[:100], DF.iloc[100:]], meta=DF.iloc[:0])
+
+
+SPLIT = "whole=True, but the sequence 1 of column 'person' is in two partitions, 0 and 1"
+
+
 def assert_same(found, expected, atol=1e-9):
     assert_array_equal(found.classes_, expected.classes_)
     assert_allclose(found.transmat_, expected.transmat_, rtol=0, atol=atol)
@@ -222,9 +230,8 @@ class TestFit:
             )
 
     def test_whole_sequences_that_are_split(self):
-        split = dd.from_map(lambda part: part, [DF.iloc[:100], DF.iloc[100:]], meta=DF.iloc[:0])
-        with pytest.raises(ValueError, match="whole=True, but the sequence 1 of column 'person' is in two partitions"):
-            drhmm.dask.fit(DensityRatioHMM(**SETTINGS), split, whole=True, **ROLES)
+        with pytest.raises(ValueError, match=SPLIT):
+            drhmm.dask.fit(DensityRatioHMM(**SETTINGS), split_partitions(), whole=True, **ROLES)
 
     def test_a_frame_of_another_kind(self):
         with pytest.raises(TypeError, match=r"ddf must be a dask.dataframe.DataFrame, got DataFrame; .*from_pandas"):
@@ -260,6 +267,28 @@ class TestPredict:
         ddf = dd.from_pandas(shuffled, npartitions=3, sort=False)
         found = drhmm.dask.predict(model, ddf, sequence="person", time="second").compute().sort_index()
         assert_array_equal(found["state"], predict_frame(model, DF, sequence="person", time="second")["state"])
+
+    def test_whole_sequences_that_are_split(self, model):
+        predicted = drhmm.dask.predict(model, split_partitions(), sequence="person", whole=True)
+        with pytest.raises(ValueError, match=SPLIT):
+            predicted.compute()
+
+    def test_whole_sequences_are_read_once_and_not_before_the_result_is_asked_for(self, model):
+        read = []
+
+        def load(person):
+            read.append(person)
+            return DF[DF["person"] == person]
+
+        ddf = dd.from_map(load, range(N_PEOPLE), meta=DF.iloc[:0])
+        predicted = drhmm.dask.predict(model, ddf, sequence="person", whole=True)
+        assert read == []
+        predicted.compute()
+        assert sorted(read) == list(range(N_PEOPLE))
+
+    def test_whole_sequences_keep_the_divisions_of_the_frame(self, model):
+        ddf = dd.from_pandas(DF, npartitions=2)
+        assert drhmm.dask.predict(model, ddf, sequence="person", whole=True).divisions == ddf.divisions
 
     def test_what_is_promised_is_what_comes(self, model):
         promised = drhmm.dask.predict(

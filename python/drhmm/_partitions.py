@@ -106,6 +106,38 @@ def pieces_of(frame: pd.DataFrame, roles: Roles, longest: int) -> Pieces:
     return Pieces(ids[first], values, begins, sizes, counts)
 
 
+def ids_of(frame: pd.DataFrame, sequence: str) -> npt.NDArray[Any]:
+    """The different sequences of a partition."""
+    return np.asarray(frame[sequence].unique())
+
+
+def first_split(ids: Sequence[npt.NDArray[Any]]) -> tuple[Any, int, int] | None:
+    """The first sequence that is in two partitions, and these; `ids` are the sequences of each."""
+    seen: dict[Any, int] = {}
+    for partition, names in enumerate(ids):
+        for name in names.tolist():
+            if name in seen:
+                return name, seen[name], partition
+            seen[name] = partition
+    return None
+
+
+def check_whole(ids: Sequence[npt.NDArray[Any]], sequence: str) -> None:
+    """Raise a ValueError for a sequence that is in two partitions, where each should be in one."""
+    split = first_split(ids)
+    if split is not None:
+        name, first, second = split
+        raise ValueError(
+            f"whole=True, but the sequence {name!r} of column {sequence!r} is in two partitions, {first} and {second}"
+        )
+
+
+def after_check(frame: pd.DataFrame, ids: Sequence[npt.NDArray[Any]], sequence: str) -> pd.DataFrame:
+    """The frame, if every sequence is in one partition."""
+    check_whole(ids, sequence)
+    return frame
+
+
 def take(frame: pd.DataFrame, roles: Roles, begins: Sequence[int], lengths: Sequence[int]) -> list[pd.DataFrame]:
     """Some pieces of a partition, copied: a view would keep all of it in memory."""
     order = in_order(frame, roles.sequence, roles.time)

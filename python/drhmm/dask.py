@@ -14,7 +14,21 @@ import numpy as np
 from sklearn.base import clone
 
 from ._labels import is_known
-from ._partitions import PLACE, Pieces, Roles, empty_result, pieces_of, predict_partition, read, statistics_of, take
+from ._partitions import (
+    PLACE,
+    Pieces,
+    Roles,
+    after_check,
+    check_whole,
+    empty_result,
+    first_split,
+    ids_of,
+    pieces_of,
+    predict_partition,
+    read,
+    statistics_of,
+    take,
+)
 from ._sample import choose
 from ._sequences import as_sequences
 from ._tables import check_text
@@ -116,9 +130,9 @@ def fit(
     ddf = _with_columns(ddf, roles.columns)[roles.columns]
     pieces = _pieces(ddf, roles, max(sample_size // N_PIECES, 2 * estimator.window))
     _check_labels(pieces, estimator.novelty, label)
-    split = _first_split([part.ids for part in pieces])
-    if whole and split:
-        raise ValueError(f"whole={whole!r}, but the sequence {split[0]!r} of column {sequence!r} is in two partitions")
+    ids = [part.ids for part in pieces]
+    if whole:
+        check_whole(ids, sequence)
     first, step = _fit_sample(estimator, ddf, roles, pieces, sample_size, step)
 
     evidence = kernel_evidence(first.model_)
@@ -127,7 +141,7 @@ def fit(
         if estimator.class_weight is None
         else class_weights(estimator.class_weight, first.classes_, np.arange(len(first.classes_)))
     )
-    whole = not split if whole is None else whole
+    whole = first_split(ids) is None if whole is None else whole
     statistics = _statistics(ddf if whole else _by_sequence(ddf, sequence), roles, evidence, first, weights, step)
     settings = dict(first.model_.settings) | ({} if time is None else {"time_step": step})
     model = replace(first.model_, settings=settings)
@@ -172,7 +186,9 @@ def predict(
         Threads of one task.
     whole : bool, optional
         Whether every sequence lies in one partition. Found out by default, by a look at the sequence column; if it is
-        False, rows are brought together by sequence (a shuffle), and stay in the partitions that this makes.
+        False, rows are brought together by sequence (a shuffle), and stay in the partitions that this makes. True is
+        checked when the last partition is computed, without a look at the data before: a sequence in two partitions
+        is a ValueError then.
 
     Returns
     -------
@@ -197,11 +213,13 @@ def predict(
     }
     ddf = _with_columns(ddf, [*options["features"], sequence, *([] if time is None else [time])])
     meta = empty_result(ddf._meta, fitted, options)
+    is_checked = bool(whole)
     if whole is None:
-        whole = not _first_split(_computed(_ids_of, ddf[[sequence]], sequence))
+        whole = first_split(_computed(ids_of, ddf[[sequence]], sequence)) is None
     if not whole:
         ddf = _by_sequence(ddf, sequence)
-    return ddf.map_partitions(predict_partition, fitted, sequence, time, options, meta=meta)
+    predicted = ddf.map_partitions(predict_partition, fitted, sequence, time, options, meta=meta)
+    return _checked(predicted, sequence) if is_checked else predicted
 
 
 @normalize_token.register(Model)  # type: ignore[untyped-decorator]
@@ -244,19 +262,13 @@ def _check_labels(pieces: Sequence[Pieces], allow_one: bool, label: str) -> None
         raise ValueError(f"column {label!r} has rows without a label: drhmm.dask.fit learns from labelled rows only")
 
 
-def _ids_of(frame: pd.DataFrame, sequence: str) -> Any:
-    return np.asarray(frame[sequence].unique())
-
-
-def _first_split(ids: Sequence[Any]) -> list[Any]:
-    """The first sequence that is in two partitions; empty if every one is whole."""
-    seen: set[Any] = set()
-    for part in ids:
-        for name in part.tolist():
-            if name in seen:
-                return [name]
-            seen.add(name)
-    return []
+def _checked(predicted: dd.DataFrame, sequence: str) -> dd.DataFrame:
+    """The same partitions, of which the last waits until the sequences of all are known, and raises if one is split."""
+    parts = predicted.to_delayed()
+    task, last = dask.delayed(ids_of, pure=True), dask.delayed(after_check, pure=True)
+    parts[-1] = last(parts[-1], [task(part, sequence) for part in parts], sequence)
+    divisions = predicted.divisions if predicted.known_divisions else None
+    return dd.from_delayed(parts, meta=predicted._meta, divisions=divisions, verify_meta=False)
 
 
 def _by_sequence(ddf: dd.DataFrame, sequence: str) -> dd.DataFrame:
