@@ -91,6 +91,7 @@ class TestEvidence:
             (LOG_RATIOS, {"states": np.zeros(40)}, "states must hold state indices"),
             (LOG_RATIOS, {"names": ["a"]}, "names must have one entry for each of the 3 states, got 1"),
             (LOG_RATIOS, {"limit": 0}, "limit"),
+            (LOG_RATIOS, {"states": np.ma.masked_equal(np.zeros(40, int), 0)}, "states is a masked array"),
         ],
     )
     def test_what_does_not_fit_is_refused_by_name(self, values, options, message):
@@ -137,6 +138,7 @@ class TestROC:
             ([0, 1], [0.0], r"scores must have shape \(2,\), got \(1,\)"),
             ([0, 1], {"a": [0.0, np.nan]}, r"scores\['a'\] is NaN at frame 1"),
             ([0, 1], {}, "scores is empty"),
+            (np.ma.masked_equal([0, 1, 0], 1), [0.0, 1.0, 0.5], "y is a masked array with masked values"),
         ],
     )
     def test_what_does_not_fit_is_refused_by_name(self, y, scores, message):
@@ -175,6 +177,7 @@ class TestCalibration:
             ([0], [0.5, 0.5], {}, r"y must have shape \(2,\)"),
             ([0], np.ones((1, 1)), {}, r"probabilities must have shape \(T,\), or \(T, S\)"),
             ([0, 1], [0.5, 0.5], {"n_bins": 0}, "n_bins"),
+            (np.ma.masked_equal([0, 1], 1), [0.5, 0.5], {}, "y is a masked array with masked values"),
         ],
     )
     def test_what_does_not_fit_is_refused_by_name(self, y, probabilities, options, message):

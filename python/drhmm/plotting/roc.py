@@ -9,11 +9,12 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from sklearn.metrics import auc, roc_curve
 
-from .._validation import Array, as_floats
+from .._validation import Array, as_floats, refuse_masked
 from .style import as_curves, axes_or_new, color, place_of, unit_square
 
 
 def _as_events(values: Any, name: str) -> npt.NDArray[np.bool_]:
+    refuse_masked(values, name)
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, got shape {array.shape}")

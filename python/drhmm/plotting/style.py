@@ -10,6 +10,8 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .._validation import refuse_masked
+
 #: Colours that stay apart for colour-blind readers and in print (Okabe and Ito), repeated after eight states.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#666666")
 
@@ -48,6 +50,7 @@ def state_names(names: Any, n_states: int) -> list[str]:
 
 def as_states(values: Any, n_frames: int, n_states: int, name: str = "states") -> npt.NDArray[np.int64]:
     """True states as indices 0..n_states-1, one per frame."""
+    refuse_masked(values, name)
     array = np.asarray(values)
     if array.shape != (n_frames,):
         raise ValueError(f"{name} must have shape {(n_frames,)}, got {array.shape}")
