@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.svm import LinearSVC
@@ -64,6 +65,20 @@ class TestEverySource:
         before = vars(source).copy()
         DensityRatioHMM(ratio=source, random_state=0).fit(X2, Y2)
         assert vars(source) == before
+
+    def test_refuses_masked_frames(self, source):
+        fitted = clone(source).fit(*gaussian_pair(200))
+        with pytest.raises(ValueError, match="frames is a masked array with masked values"):
+            fitted.log_ratios(np.ma.masked_less(POINTS, 0))
+
+    def test_says_that_it_is_not_fitted(self, source):
+        with pytest.raises(NotFittedError, match=r"is not fitted yet: call fit\(frames, targets\) first"):
+            clone(source).log_ratios(POINTS)
+
+    @pytest.mark.parametrize("labels", [Y2, Y2.tolist(), Y2.astype(str)], ids=["array", "list", "text"])
+    def test_says_what_targets_are_when_it_gets_labels(self, source, labels):
+        with pytest.raises(ValueError, match=r"got shape \(300,\): they are the probability of each state"):
+            clone(source).fit(X2, labels)
 
 
 class TestTwoClass:

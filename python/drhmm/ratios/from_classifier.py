@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from .._validation import Array, check_choice, check_number
-from .source import accepts_weights, as_training, class_shares, hard_or_repeated, without_evidence
+from .._validation import Array, check_choice, check_number, refuse_masked
+from .source import accepts_weights, as_training, check_fitted, class_shares, hard_or_repeated, without_evidence
 
 
 class FromClassifier(BaseEstimator):  # type: ignore[misc]
@@ -62,6 +62,8 @@ class FromClassifier(BaseEstimator):  # type: ignore[misc]
 
     def log_ratios(self, frames: Any) -> Array:
         """Log p(i | y) / p(i), shape (n, S)."""
+        check_fitted(self, "classifier_")
+        refuse_masked(frames, "frames")
         probabilities = np.zeros((len(frames), self.n_states_))
         probabilities[:, self.classifier_.classes_] = self.classifier_.predict_proba(frames)
         # A class without any frame has no prior to divide by; its probability is 0 too.

@@ -11,8 +11,8 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KernelDensity
 
-from .._validation import Array
-from .source import accepts_weights, as_training, hard_or_repeated, without_evidence
+from .._validation import Array, refuse_masked
+from .source import accepts_weights, as_training, check_fitted, hard_or_repeated, without_evidence
 
 
 class FromDensities(BaseEstimator):  # type: ignore[misc]
@@ -71,6 +71,8 @@ class FromDensities(BaseEstimator):  # type: ignore[misc]
 
     def log_ratios(self, frames: Any) -> Array:
         """Log densities, shape (n, S)."""
+        check_fitted(self, "densities_")
+        refuse_masked(frames, "frames")
         return without_evidence(np.stack([density.score_samples(frames) for density in self.densities_], axis=1))
 
 

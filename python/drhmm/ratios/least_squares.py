@@ -14,7 +14,7 @@ from ..evidence import KernelEvidence
 from ..features import Framing, choose_centers, median_distance, random_state_of
 from ..progress import Progress, no_progress
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Judge, Selection, contiguous_folds, select
-from .source import as_training, check_masses, check_width
+from .source import as_training, check_fitted, check_masses, check_width
 
 
 class LeastSquares(BaseEstimator):  # type: ignore[misc]
@@ -225,6 +225,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
 
     def log_ratios(self, frames: Any) -> Array:
         """Log w_i(y), shape (n, S), up to a constant per row."""
+        check_fitted(self, "centers_")
         frames = as_samples(frames, "frames")
         n_columns = self.centers_.shape[1]
         if frames.shape[1] != n_columns:

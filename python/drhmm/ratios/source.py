@@ -42,6 +42,14 @@ def check_source(source: Any, name: str = "ratio") -> RatioSource:
     return checked
 
 
+def check_fitted(source: Any, attribute: str) -> None:
+    """Raise scikit-learn's NotFittedError for a source without what its fit learns."""
+    if not hasattr(source, attribute):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"{source!r} is not fitted yet: call fit(frames, targets) first")
+
+
 def accepts_weights(fit: Any) -> bool:
     """Whether a fit method takes `sample_weight` by name."""
     return "sample_weight" in inspect.signature(fit).parameters
@@ -63,7 +71,7 @@ def fit_copy(source: RatioSource, frames: Array, targets: Array, weights: Array 
 
 def as_training(frames: Any, targets: Any, sample_weight: Any) -> tuple[Array, Array, Array]:
     """Frames (N, D), targets (N, S) and weights (N,) that can be learned from; a ValueError names what cannot."""
-    frames, targets = as_samples(frames, "frames"), as_samples(targets, "targets")
+    frames, targets = as_samples(frames, "frames"), _as_targets(targets)
     weights = np.ones(len(frames)) if sample_weight is None else as_floats(sample_weight, "sample_weight")
     if len(targets) != len(frames) or weights.shape != (len(frames),):
         raise ValueError(
@@ -76,6 +84,16 @@ def as_training(frames: Any, targets: Any, sample_weight: Any) -> tuple[Array, A
             place = tuple(int(index) for index in np.argwhere(wrong)[0])
             raise ValueError(f"{name} has {values[place]} at {place}: must be from {low:g} to {LARGEST:g}")
     return frames, targets, weights
+
+
+def _as_targets(targets: Any) -> Array:
+    shape = targets.shape if hasattr(targets, "shape") else np.asarray(targets, dtype=object).shape
+    if len(shape) == 1:
+        raise ValueError(
+            f"targets must have two dimensions, got shape {shape}: they are the probability of each state at each "
+            "frame, (N, S); labels y become targets by (y[:, None] == np.unique(y)).astype(float)"
+        )
+    return as_samples(targets, "targets")
 
 
 def check_masses(masses: Array) -> None:

@@ -11,7 +11,7 @@ from .. import _core
 from .._validation import Array, as_samples, check_integer, check_number, check_searched, read_only
 from ..features import choose_centers, median_distance, random_state_of
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, SIGMA_GRID, pull
-from .source import as_training, check_masses, check_width
+from .source import as_training, check_fitted, check_masses, check_width
 
 #: Not as small as for posteriors: a ratio of densities has no upper bound, and leave-one-out likes its peaks too much.
 RHO_GRID = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
@@ -104,6 +104,7 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
 
     def relative_ratio(self, frames: Any) -> Array:
         """p_1 / (alpha p_1 + (1 - alpha) p_0), negative estimates rounded up to 0, shape (n,)."""
+        check_fitted(self, "centers_")
         features = _core.squared_exponential(as_samples(frames, "frames"), self.centers_, self.sigma_)
         ratio: Array = np.maximum(features @ self.theta_, 0.0)
         return ratio
