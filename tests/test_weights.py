@@ -68,6 +68,12 @@ class TestWeights:
         right = fitted.predict(X) == Y
         assert fitted.score(X, Y, sample_weight=right.astype(float)) == 1.0
 
+    def test_a_score_whose_weight_is_all_on_unknown_labels(self):
+        unknown = np.arange(300) < 5
+        fitted = DensityRatioHMM(**FIXED).fit(X, Y)
+        with pytest.raises(ValueError, match="y has no known label of positive sample_weight to compare with"):
+            fitted.score(X, np.where(unknown, -1, Y), sample_weight=unknown.astype(float))
+
     def test_a_list_of_weights_for_a_list_of_sequences(self):
         weights = np.random.default_rng(0).uniform(size=300)
         by_list = DensityRatioHMM(**FIXED).fit(

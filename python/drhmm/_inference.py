@@ -130,4 +130,6 @@ class BatchInference:
         if not known.any():
             raise ValueError("y has no known label to compare with")
         weights = None if sample_weight is None else as_weights(sample_weight, sequences)[known]
+        if weights is not None and not weights.any():
+            raise ValueError("y has no known label of positive sample_weight to compare with")
         return float(np.average(truth[known] == guess[known], weights=weights))
