@@ -84,6 +84,14 @@ class TestRoundTrip:
         assert_array_equal(loaded.classes, labels)
         assert loaded.classes.dtype == labels.dtype
 
+    @pytest.mark.parametrize("kind", [np.int64, np.uint8, np.float32, np.str_])
+    def test_numpy_scalars_among_objects(self, kind):
+        labels = np.array([kind(3), kind(1), kind(2)], dtype=object)
+        model = replace(live.model("plain"), classes=labels)
+        loaded = from_bytes(to_bytes(model))
+        assert_array_equal(loaded.classes, labels)
+        assert loaded.fingerprint == model.fingerprint
+
     def test_two_truth_values_are_labels(self):
         X, y = blobs(0, n_states=2)
         model = DensityRatioHMM(n_basis=10, random_state=0).fit(X, y == 1).model_
@@ -95,8 +103,9 @@ class TestRoundTrip:
             np.array([b"a", b"b", b"c"]),
             np.array([(1,), (2,), None], dtype=object),
             np.arange(3, dtype=np.longdouble),
+            np.array([np.timedelta64(k, "ns") for k in range(3)], dtype=object),
         ],
-        ids=["bytes", "objects", "long double"],
+        ids=["bytes", "objects", "long double", "durations among objects"],
     )
     def test_labels_that_json_has_no_word_for_are_refused(self, labels):
         classes = np.empty(3, dtype=labels.dtype)

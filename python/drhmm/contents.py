@@ -104,12 +104,17 @@ def encode_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
     kind = classes.dtype.kind
     if kind in "mM":
         return {"dtype": classes.dtype.str, "values": classes.astype(np.int64).tolist()}
-    values = classes.tolist()
+    values = [_plain(label) for label in classes.tolist()]
     if kind in "biufUO" and all(type(label) in (str, int, float, bool) for label in values):
         if kind == "U":
             return {"dtype": f"<U{max(1, *(len(label) for label in values))}", "values": values}
         return {"dtype": "object" if kind == "O" else classes.dtype.newbyteorder("<").str, "values": values}
     raise ValueError(f"class labels of dtype {classes.dtype} cannot be saved as JSON: {values[:3]!r}")
+
+
+def _plain(label: Any) -> Any:
+    """A numpy scalar among objects as what JSON has a word for; times have none."""
+    return label.item() if isinstance(label, np.generic) and label.dtype.kind in "biufU" else label
 
 
 def decode_classes(described: Any, n_states: int) -> npt.NDArray[Any]:
