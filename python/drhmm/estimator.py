@@ -265,9 +265,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             (Labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough.) Without y, or
             with some labels unknown, EM finds the rest.
         lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other.
+            Lengths of the sequences that X holds one after the other. Where frames are missing in time, a sequence
+            ends and another begins: learning knows no `dt`, and counts neighbouring rows as one step of the chain.
         sequence_id : array of shape (T,), optional
-            The sequence that each row belongs to.
+            The sequence that each row belongs to; another one after a gap in time.
         sample_weight : array of shape (T,), or list of such arrays, optional
             Weight of each frame when ratios are learned; transitions are counted without weights.
 
