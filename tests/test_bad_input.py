@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
@@ -60,8 +61,24 @@ FIT = {
     "an id that is None": ((X, Y), {"sequence_id": [1] * 3 + [None] * 57}, "sequence_id has None at row 3"),
     "an id that is NaN among text": ((X, Y), {"sequence_id": ["a"] * 59 + [np.nan]}, "sequence_id has nan at row 59"),
     "an id that is no time": ((X, Y), {"sequence_id": np.full(60, "NaT", "M8[s]")}, "sequence_id has NaT at row 0"),
-    "ids of text and numbers": ((X, Y), {"sequence_id": [1] * 30 + ["1"] * 30}, "mixes values that cannot be compared"),
-    "ids of truth and numbers": ((X, Y), {"sequence_id": [True] * 30 + [1] * 30}, "mixes True and False with other"),
+    "ids of truth and numbers": ((X, Y), {"sequence_id": [True] * 30 + [1] * 30}, "sequence_id has 1 at row 30 beside"),
+    "ids that are lists": ((X, Y), {"sequence_id": np.array([[1]] * 60 + [None], dtype=object)[:60]}, "told apart"),
+    "truth beside numbers": ((X, [*(Y[:59] > 0).tolist(), 2]), {}, "y has 2 at row 59 beside True and False"),
+    "truth in one sequence, numbers in another": (
+        ([X, X], [Y > 0, Y]),
+        {},
+        "y mixes labels of different kinds: bool, int",
+    ),
+    "two marks of the unknown": (
+        (X, [-1, *Y[1:59].tolist(), None]),
+        {},
+        "y has -1 at row 0 and None at row 59",
+    ),
+    "two marks among floats": (
+        (X, np.r_[-1.0, Y[1:59], np.nan]),
+        {},
+        "y has -1 at row 0 and nan at row 59: either may stand for an unknown label",
+    ),
     "masked labels": ((X, np.ma.masked_equal(Y, 1)), {}, "y is a masked array with masked values"),
     "masked ids": ((X, Y), {"sequence_id": np.ma.masked_equal(Y, 1)}, "sequence_id is a masked array"),
     "masked lengths": ((X, Y), {"lengths": np.ma.masked_equal([30, 30], 30)}, "lengths is a masked array"),
@@ -186,6 +203,9 @@ def fitted():
 IDS = {
     "beyond 64 bits": [2**63, 2**63 + 1, -1],
     "beside a fraction": [2**53, 2**53 + 1, 0.5],
+    "a number and text": [1, "1", 2],
+    "a last character that is nothing": ["a", "a\0", "b"],
+    "sets": [frozenset({1}), frozenset({2}), frozenset({3})],
 }
 
 
@@ -195,6 +215,44 @@ def test_ids_that_differ_in_the_last_digit_are_two_sequences(fitted, ids):
     expected = fitted.predict_proba(X, lengths=rows)
     sequence_id = [value for value, count in zip(ids, rows, strict=True) for _ in range(count)]
     np.testing.assert_array_equal(fitted.predict_proba(X, sequence_id=sequence_id), expected)
+
+
+def test_equal_ids_are_one_sequence_whatever_they_are(fitted):
+    apart = [frozenset({row % 2}) for row in range(60)]
+    expected = fitted.predict_proba(X, sequence_id=np.arange(60) % 2)
+    np.testing.assert_array_equal(fitted.predict_proba(X, sequence_id=apart), expected)
+
+
+LABELS = {
+    "beyond 64 bits": [2**63, 2**63 + 1, 2**63 + 2, None],
+    "integers of a table beside nothing": pd.Series([2**53, 2**53 + 1, 2**53 + 2, None], dtype="Int64"),
+    "integers beside NaN": [2**53, 2**53 + 1, 2**53 + 2, np.nan],
+    "a last character that is nothing": ["a", "a\0", "b", None],
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
+def test_labels_that_differ_in_the_last_digit_are_different_classes(labels):
+    places = [3, *Y[1:].tolist()]
+    y = labels[places] if isinstance(labels, pd.Series) else [labels[place] for place in places]
+    estimator = DensityRatioHMM(n_basis=20, random_state=0).fit(X, y)
+    assert estimator.classes_.tolist() == list(labels)[:3]
+
+
+def test_minus_one_and_one_are_two_classes_beside_nan():
+    y = np.r_[np.nan, np.where(Y == 1, 1.0, -1.0)[1:]]
+    assert DensityRatioHMM(n_basis=20, random_state=0).fit(X, y).classes_.tolist() == [-1.0, 1.0]
+
+
+def test_a_start_that_labels_contradict():
+    startprob = np.where(np.arange(3) == Y[0], 0.0, 0.5)
+    with pytest.raises(ValueError, match=f"startprob forbids state {Y[0]} as the first, but a sequence in y begins"):
+        DensityRatioHMM(startprob=startprob, n_basis=20).fit(X, Y)
+
+
+def test_the_row_of_a_value_too_large_is_that_of_the_caller():
+    with pytest.raises(ValueError, match=r"X has 1e\+200 at row 3, column 0"):
+        DensityRatioHMM(n_basis=20).fit(changed(3, 0, 1e200), Y, sequence_id=np.arange(60) % 2)
 
 
 def test_text_and_missing_labels_in_different_sequences():

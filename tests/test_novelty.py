@@ -10,9 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
-from drhmm import DensityRatioHMM, recursion
+from drhmm import DensityRatioHMM, _core, recursion
 from drhmm.frames import predict_frame
-from drhmm.novelty import Novelty
+from drhmm.novelty import Novelty, among_known
 from drhmm.ratios import FromClassifier
 from drhmm.reference import ratios as reference
 from problems import blobs
@@ -179,6 +179,50 @@ class TestExtremes:
         evidence = fitted.model_.evidence
         with_unknown = evidence.log_ratios_with_novelty(MIXED, [len(MIXED)], 1)
         assert_allclose(with_unknown[:, :-1], evidence.log_ratios(MIXED, [len(MIXED)], 1), rtol=1e-13)
+
+
+class TestForbiddenTransitions:
+    """A, something strange, B, and no way from A to B but by way of the unknown."""
+
+    SAMPLES = np.array([[0.0], [0.0], [0.0], [1000.0], [20.0], [20.0]])
+
+    def model(self, **settings):
+        random = np.random.default_rng(0)
+        parts = [random.normal(0, 1, (200, 1)), random.normal(20, 1, (200, 1))]
+        estimator = DensityRatioHMM(novelty=True, transmat=np.eye(2), random_state=0, n_basis=50, **settings)
+        return estimator.fit(parts, [[0] * 200, [1] * 200]).model_
+
+    @pytest.mark.parametrize("scale", [100.0, 1e6])
+    def test_the_strange_frame_may_be_of_either(self, scale):
+        posteriors = self.model(evidence_scale=scale).predict_proba(self.SAMPLES)
+        assert_allclose(posteriors[3], 0.5, atol=0.1)
+
+    @pytest.mark.parametrize("scale", [100.0, 1e6])
+    def test_stream(self, scale):
+        stream = self.model(evidence_scale=scale).stream(2)
+        answers = [answer for x in self.SAMPLES if (answer := stream.step(x)) is not None]
+        assert_allclose(answers[3], 0.5, atol=0.1)
+
+
+class TestNothingLeft:
+    """What no limit of evidence can prevent is said, and never NaN."""
+
+    def test_in_an_array(self):
+        posteriors = np.array([[0.3, 0.3, 0.4], [1e-300, 1e-300, 1.0]])
+        with pytest.raises(ValueError, match="at row 1 the unknown leaves the known states no probability"):
+            among_known(posteriors, 2)
+
+    @pytest.mark.parametrize("lag", [0, 1])
+    def test_in_a_stream(self, lag):
+        arguments = {"mean": np.zeros(1), "scale": np.ones(1), "window": 1, "n_known": 2, "lag": lag, "ratio": None}
+        live = _core.LiveStreams(transmat=np.full((3, 3), 1 / 3), startprob=np.full(3, 1 / 3), **arguments)
+        live.add(1)
+        step = live.stepper()
+        for _ in range(lag):
+            step(np.zeros(1), 1, lambda frames: np.array([[-1000.0, -1000.0, 0.0]]))
+        report = step(np.zeros(1), 1, lambda frames: np.array([[-1000.0, -1000.0, 0.0]]))
+        assert _core.OUTCOMES[report[0]] == "none_known"
+        assert live.n_frames().tolist() == [lag]
 
 
 class TestBadInput:

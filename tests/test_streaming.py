@@ -390,6 +390,10 @@ class TestStreamBatch:
             ({"X": np.zeros((3, 2)), "dt": [1, 1, -1]}, "dt has -1 at row 2"),
             ({"X": np.zeros((3, 2)), "dt": 1.5}, "dt must hold integers from 1 to 9007199254740992, one per row"),
             ({"X": np.zeros((3, 2)), "dt": [[1], [1, 2], 3]}, "dt must have one integer per row"),
+            (
+                {"X": np.zeros((3, 2)), "dt": None},
+                "dt must hold integers from 1 to 9007199254740992, one per row, got None",
+            ),
         ],
     )
     def test_bad_steps_are_named_and_change_nothing(self, arguments, message):
@@ -425,6 +429,16 @@ class TestStreamBatch:
     def test_an_empty_batch_steps(self):
         batch = live.model("plain").stream_batch()
         assert batch.step(np.empty((0, 2))).shape == (0, 3)
+
+    @pytest.mark.parametrize("method", ["reset", "retire"])
+    def test_masked_rows_are_refused(self, method):
+        with pytest.raises(ValueError, match="rows is a masked array"):
+            getattr(live.model("window").stream_batch(2), method)(np.ma.array([0, 1], mask=[False, True]))
+
+    def test_a_gap_as_an_array_of_no_dimension(self):
+        model, X = live.model("window"), live.samples(12, 2)
+        first, second = model.stream_batch(2), model.stream_batch(2)
+        assert_array_equal(first.step(X, dt=np.array(3)), second.step(X, dt=3))
 
     def test_pending_frames_are_those_of_one_row(self):
         with pytest.raises(ValueError, match=r"row must be an integer, got \[0, 1\]"):

@@ -174,7 +174,7 @@ void bind_recursion(py::module_& module) {
         return output;
       },
       py::arg("values").noconvert(), "e^values for values <= 0, (n); exactly 0 below -708.");
-  module.attr("OUTCOMES") = py::make_tuple("ok", "impossible", "partial_nan", "out_of_range", "too_far");
+  module.attr("OUTCOMES") = py::make_tuple("ok", "impossible", "partial_nan", "out_of_range", "too_far", "none_known");
 }
 
 }  // namespace drhmm::bindings

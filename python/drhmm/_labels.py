@@ -23,7 +23,8 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
             raise ValueError(f"y must be a list of {len(sequences.lengths)} label arrays, one per sequence in X")
         parts = [as_values(part, f"y[{k}]") for k, part in enumerate(y)]
         kinds = {part.dtype.kind for part in parts}
-        if len({kind in "US" for kind in kinds}) > 1 and kinds != {"U", "O"}:
+        mixed = len({kind in "US" for kind in kinds}) > 1 and kinds != {"U", "O"}
+        if mixed or ("b" in kinds and not kinds.isdisjoint("iuf")):
             raise ValueError(f"y mixes labels of different kinds: {', '.join(str(part.dtype) for part in parts[:5])}")
         for k, (part, length) in enumerate(zip(parts, sequences.lengths, strict=True)):
             if part.shape != (length,):
@@ -71,6 +72,7 @@ def learn_classes(
     known = is_known(labels, allow_one)
     if not known.any():
         return labels[:0], np.full(len(labels), UNKNOWN, dtype=np.int64)
+    _refuse_two_unknowns(labels, known, sequences)
     values = labels[known]
     try:
         classes, codes = np.unique(values, return_inverse=True)
@@ -89,6 +91,19 @@ def learn_classes(
     all_codes = np.full(len(labels), UNKNOWN, dtype=np.int64)
     all_codes[known] = codes.reshape(-1)
     return classes, all_codes
+
+
+def _refuse_two_unknowns(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_], sequences: Sequences) -> None:
+    """Raise a ValueError for -1 beside None or NaN and other labels than 1: it may be unknown, too."""
+    if labels.dtype.kind not in "fO" or known.all():
+        return
+    minus = [isinstance(label, int | float | np.number) and label == UNKNOWN for label in labels.tolist()]
+    if any(minus) and not set(labels[known].tolist()) <= {-1, 1}:
+        row, other = sequences.row(minus.index(True)), sequences.row(int(np.flatnonzero(~known)[0]))
+        raise ValueError(
+            f"y has -1 at row {row} and {labels[~known][0]} at row {other}: either may stand for an unknown label; use "
+            "only one of them"
+        )
 
 
 def encode(

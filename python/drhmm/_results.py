@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._validation import Array, Lengths, Steps, check_choice
+from ._validation import Lengths, Steps, check_choice
 from .model import METHODS, PATH_METHODS, Model
 from .novelty import among_known
 
@@ -44,18 +44,14 @@ def results(
     arguments: dict[str, Any] = {"lengths": lengths, "dt": dt, "lag": lag, "n_threads": n_threads}
     if method == "viterbi":
         return {"state": model.predict(X, method=method, **arguments)}
-    novelty: Array | None = None
+    # One recursion for all: predict, predict_proba and novelty_proba are of the same posteriors.
+    sequences, threads = model._checked(X, lengths, None, dt, method, METHODS, lag, n_threads)
+    everything = model._all_posteriors(sequences, method, lag, threads)
+    known = among_known(everything, model.n_states)
+    posteriors = known.astype(sequences.dtype, copy=False)
+    columns = {"state": model.classes[known.argmax(axis=1)], "probability": posteriors.max(axis=1)}
     if "novelty" in names:
-        # One recursion for both: predict_proba and novelty_proba are shares of the same posteriors.
-        sequences, threads = model._checked(X, lengths, None, dt, method, METHODS, lag, n_threads)
-        posteriors = model._all_posteriors(sequences, method, lag, threads)
-        novelty = posteriors[:, -1].astype(sequences.dtype, copy=False)
-        posteriors = among_known(posteriors, model.n_states).astype(sequences.dtype, copy=False)
-    else:
-        posteriors = model.predict_proba(X, method=method, **arguments)
-    columns = {"state": model.classes[posteriors.argmax(axis=1)], "probability": posteriors.max(axis=1)}
-    if novelty is not None:
-        columns["novelty"] = np.ascontiguousarray(novelty)
+        columns["novelty"] = everything[:, -1].astype(sequences.dtype)
     for place, label in enumerate(model.classes.tolist() if probabilities else []):
         columns[probability_name(label)] = np.ascontiguousarray(posteriors[:, place])
     return columns

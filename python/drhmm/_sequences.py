@@ -116,7 +116,7 @@ def _from_list(X: Sequence[Any], lengths: Any, sequence_id: Any) -> Sequences:
 
 def group(sequence_id: Any, n_rows: int, name: str = "sequence_id") -> tuple[npt.NDArray[np.int64] | None, Lengths]:
     """Order and lengths that bring rows of equal id together, sequences in order of first appearance."""
-    ids = _as_ids(sequence_id, name)
+    ids = as_values(sequence_id, name)
     if ids.shape != (n_rows,):
         raise ValueError(f"{name} must have one value per row: shape {(n_rows,)}, got {ids.shape}")
     missing = is_missing(ids)
@@ -130,29 +130,24 @@ def group(sequence_id: Any, n_rows: int, name: str = "sequence_id") -> tuple[npt
     return np.argsort(codes, kind="stable"), lengths
 
 
-def _as_ids(sequence_id: Any, name: str) -> npt.NDArray[Any]:
-    """Ids as an array in which what differs still differs: numbers of a list may not fit into one dtype."""
-    ids = as_values(sequence_id, name)
-    if isinstance(sequence_id, list | tuple) and ids.ndim == 1:
-        kinds = {type(value) for value in sequence_id}
-        if len(kinds) > 1 or (kinds == {int} and ids.dtype.kind not in "iu"):
-            ids = np.empty(len(sequence_id), dtype=object)
-            ids[:] = sequence_id
-    if ids.dtype == object and ids.ndim == 1:
-        kinds = {type(value) for value in ids}
-        if len(kinds) > 1 and not kinds.isdisjoint({bool, np.bool_}):
-            raise ValueError(f"{name} mixes True and False with other values, which they may be equal to")
-    return ids
+def _numbered(ids: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """A number for every different id: the place where it comes first, and the number of every place."""
+    if ids.dtype.kind != "O":
+        _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+        return first, inverse
+    numbers: dict[Any, int] = {}
+    try:
+        inverse = np.array([numbers.setdefault(value, len(numbers)) for value in ids], dtype=np.int64)
+    except TypeError as error:
+        raise ValueError(f"{name} has values that cannot be told apart: {error}") from None
+    return np.unique(inverse, return_index=True)[1], inverse
 
 
 def _first_appearance(ids: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Row of the first appearance of each id, in that order, and the code of every row."""
     # One id for each stretch of equal ones is enough.
     begins = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
-    try:
-        _, first, inverse = np.unique(ids[begins], return_index=True, return_inverse=True)
-    except TypeError:
-        raise ValueError(f"{name} mixes values that cannot be compared with one another") from None
+    first, inverse = _numbered(ids[begins], name)
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     codes = np.repeat(rank[inverse.reshape(-1)], np.diff(np.append(begins, len(ids))))

@@ -52,9 +52,7 @@ def refuse_masked(values: Any, name: str) -> None:
     """Raise a ValueError for masked values, also in a list of arrays, which numpy would take as they are."""
     for part in values if isinstance(values, list | tuple) else (values,):
         if np.ma.isMaskedArray(part) and np.ma.getmaskarray(part).any():
-            raise ValueError(
-                f"{name} is a masked array with masked values; fill them first, with NaN where a frame is missing"
-            )
+            raise ValueError(f"{name} is a masked array with masked values; fill them first (NaN is a missing sample)")
 
 
 def _is_plain(values: Any) -> bool:
@@ -154,15 +152,46 @@ def as_sample(values: Any, n_columns: int, name: str = "x") -> Array:
 
 
 def as_values(values: Any, name: str) -> npt.NDArray[Any]:
-    """Labels or names as an array; a list in which None, NaN or numbers stand beside text is not made into text."""
+    """Labels or names as an array in which what differs still differs: of objects where numpy has no dtype for them."""
     refuse_masked(values, name)
-    if isinstance(values, list | tuple):
-        kinds = {isinstance(value, str | bytes) for value in values}
-        if len(kinds) > 1 or any(value is None for value in values):
-            objects = np.empty(len(values), dtype=object)
-            objects[:] = values
-            return objects
-    return np.asarray(values)
+    is_list = isinstance(values, list | tuple)
+    array = _as_objects(values) if is_list and not _fit_together(values) else np.asarray(values)
+    if array.dtype.kind == "f" and str(getattr(values, "dtype", "")).lower().startswith(("int", "uint")):
+        array = _as_objects(list(values))  # integers of a table beside nothing
+    if is_list or array.dtype.kind == "O":
+        _refuse_mixed_truth(values if is_list else array, name)
+    return array
+
+
+def _fit_together(values: Sequence[Any]) -> bool:
+    """Whether numpy keeps the values of a list as they are: beside text, or as floats, some would become others."""
+    kinds = {type(value) for value in values}
+    is_text = {issubclass(kind, str | bytes) for kind in kinds}
+    if len(is_text) > 1 or type(None) in kinds:
+        return False
+    if is_text == {True}:
+        return not any(value[-1:] in ("\0", b"\0") for value in values)
+    if kinds == {int}:
+        low, high = int(min(values)), int(max(values))
+        return (low >= -(2**63) and high < 2**63) or (low >= 0 and high < 2**64)
+    return not any(type(value) is int and abs(value) > 2**53 for value in values)
+
+
+def _as_objects(values: Sequence[Any]) -> npt.NDArray[Any]:
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects
+
+
+def _refuse_mixed_truth(values: Any, name: str) -> None:
+    """Raise a ValueError for True and False beside numbers, which they are equal to."""
+    kinds = {type(value) for value in values}
+    truth = {bool, np.bool_}
+    if kinds.isdisjoint(truth) or kinds <= truth:
+        return
+    for row, value in enumerate(values):
+        if isinstance(value, numbers.Number) and type(value) not in truth and not _stands_for_nothing(value):
+            raise ValueError(f"{name} has {value!r} at row {row} beside True and False, which are equal to numbers")
 
 
 def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

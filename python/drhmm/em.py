@@ -63,7 +63,7 @@ def run_em(
     targets = start
     counts, starts = start_counts(start, training)
     transmat = rules.transition_probabilities(counts, certain=False)
-    startprob = rules.start_probabilities(starts)
+    startprob = rules.start_probabilities(starts, certain=False)
     first = np.cumsum([0, *training.lengths[:-1]])
     history: list[float] = []
     empty: set[int] = set()

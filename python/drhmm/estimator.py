@@ -288,7 +288,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
                 f"X has no complete frame: window={self.window}, but the longest sequence has "
                 f"{max(sequences.lengths)} samples"
             )
-        framing = learn_framing(sequences.samples, self.window, self.standardize)
+        framing = learn_framing(sequences.samples, self.window, self.standardize, sequences.row)
         weights = row_weights(self.class_weight, sample_weight, sequences, codes, classes)
         training = TrainingFrames(sequences, framing, codes, len(classes), weights)
         if len(classes) > len(training.rows):

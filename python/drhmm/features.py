@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,14 +41,13 @@ class Framing:
         return _core.frames(samples, lengths, self.mean, self.scale, self.window)
 
 
-def learn_framing(samples: Array, window: int, standardize: bool) -> Framing:
-    """Mean and standard deviation of every column, from the samples that are there."""
+def learn_framing(samples: Array, window: int, standardize: bool, row_of: Callable[[int], int] = int) -> Framing:
+    """Mean and standard deviation of every column, from the samples that are there; a message has `row_of` a place."""
     n_columns = samples.shape[1]
     if (np.abs(samples) > LARGEST).any():
-        row, column = np.argwhere(np.abs(samples) > LARGEST)[0]
-        raise ValueError(
-            f"X has {samples[row, column]:g} at row {row}, column {column}: values are at most {LARGEST:g}"
-        )
+        place, column = np.argwhere(np.abs(samples) > LARGEST)[0]
+        value, row = samples[place, column], row_of(int(place))
+        raise ValueError(f"X has {value:g} at row {row}, column {column}: values are at most {LARGEST:g}")
     for column in range(n_columns):
         if np.isnan(samples[:, column]).all():
             raise ValueError(f"X has no value in column {column}: every entry is NaN")

@@ -150,9 +150,9 @@ class Model:
         )
         return sequences.restore(evidence.astype(sequences.dtype, copy=False))
 
-    def _all_evidence(self, sequences: Sequences, threads: int) -> Array:
-        """Evidence of all states, the unknown last if there is one."""
-        if self.novelty is None:
+    def _evidence(self, sequences: Sequences, threads: int, with_novelty: bool) -> Array:
+        """Evidence of the known states, (T, S), or of all, (T, S + 1) with the unknown last."""
+        if not with_novelty:
             return self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads, sequences.is_single)
         evidence = self._kernel_evidence()
         return evidence.log_ratios_with_novelty(sequences.samples, sequences.unbroken, threads, sequences.is_single)
@@ -168,12 +168,12 @@ class Model:
         if method == "frame":
             # Every frame is a sequence of its own that starts from the training shares; there is no neighbour that
             # could repeat or contradict its evidence, so that the evidence scale does not apply.
-            evidence = self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads, sequences.is_single)
+            evidence = self._evidence(sequences, threads, with_novelty=False)
             alone = np.ones(len(evidence), dtype=np.int64)
             return recursion.filter(
                 evidence / self.evidence.evidence_scale, self.transmat, self.prior, lengths=alone, n_threads=threads
             )
-        evidence = self._all_evidence(sequences, threads)
+        evidence = self._evidence(sequences, threads, self.novelty is not None)
         if lag is None:
             posteriors: Array = self._recurse(method, evidence, sequences, threads)
         else:
@@ -220,7 +220,7 @@ class Model:
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, METHODS, lag, n_threads)
         posteriors = self._all_posteriors(sequences, method, lag, threads)
-        known = among_known(posteriors, self.n_states)
+        known = among_known(posteriors, self.n_states, sequences.row)
         return sequences.restore(known.astype(sequences.dtype, copy=False))
 
     def _checked(
@@ -272,13 +272,13 @@ class Model:
             if method == "frame":
                 raise ValueError("novelty_label goes with method='smooth', 'filter' or 'viterbi', not 'frame'")
         if method == "viterbi":
-            evidence = self._all_evidence(sequences, threads)
-            if novelty_label is None:
-                evidence = np.ascontiguousarray(evidence[:, : self.n_states])
+            evidence = self._evidence(sequences, threads, novelty_label is not None)
             states = self._recurse("viterbi", evidence, sequences, threads)
         else:
             posteriors = self._all_posteriors(sequences, method, lag, threads)
-            states = posteriors[:, : None if novelty_label is not None else self.n_states].argmax(axis=1)
+            if novelty_label is None:
+                posteriors = among_known(posteriors, self.n_states, sequences.row)
+            states = posteriors.argmax(axis=1)
         labels = self.classes
         if novelty_label is not None:
             labels = _with_label(labels, novelty_label)

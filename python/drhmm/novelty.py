@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,12 @@ import numpy as np
 from ._validation import Array, check_number
 
 #: Mean frames that the unknown may last, and how rarely it may begin. Within these, and with evidence as the native
-#: core limits it, the known states together never have less of a posterior than float64 can tell from 0.
+#: core limits it, the known states keep a posterior that float64 can hold in all but contrived chains.
 LONGEST_DURATION = 1e9
 SMALLEST_RATE = 1e-30
+
+#: Less than this of a posterior cannot be divided among the known states; the native core has the same limit.
+SMALLEST_SHARE = 1e-290
 
 
 def check_rate(value: Any, name: str) -> float:
@@ -25,13 +29,27 @@ def check_duration(value: Any, name: str) -> float:
     return check_number(value, name, low=1, high=LONGEST_DURATION)
 
 
-def among_known(posteriors: Array, n_states: int) -> Array:
-    """Posteriors given that the state is a known one, from those of all states, the unknown last if there is one."""
+def among_known(posteriors: Array, n_states: int, row_of: Callable[[int], int] = int) -> Array:
+    """Posteriors given that the state is a known one, from those of all states, the unknown last if there is one.
+
+    A ValueError names the row, as `row_of` its place, that leaves nothing for the known states.
+    """
     if posteriors.shape[-1] == n_states:
         return posteriors
     known: Array = posteriors[..., :n_states]
-    shares: Array = known / known.sum(axis=-1, keepdims=True)
+    totals = known.sum(axis=-1, keepdims=True)
+    if (totals < SMALLEST_SHARE).any():
+        raise ValueError(none_known(row_of(int(np.flatnonzero(totals < SMALLEST_SHARE)[0]))))
+    shares: Array = known / totals
     return shares
+
+
+def none_known(row: int) -> str:
+    """What is wrong where the unknown leaves nothing for the known states."""
+    return (
+        f"at row {row} the unknown leaves the known states no probability that float64 can hold: there is nothing to "
+        "divide among them; use a smaller evidence_scale, or a chain that forbids less"
+    )
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from ._validation import (
     thread_count,
 )
 from .exceptions import ImpossibleDataError
+from .novelty import none_known
 
 #: Finite log ratios of one frame may lie this far apart where transitions are forbidden, and anywhere elsewhere.
 LARGEST_DIFFERENCE = 2.0**36
@@ -91,6 +92,8 @@ def raise_failure(outcome: int, sequence: int, frame: int, row: int, column: int
             f"log_ratios at row {row}, column {column} is finite, but more than {LARGEST_DIFFERENCE:.2g} below that of "
             "another state; use -inf to exclude a state"
         )
+    if name == "none_known":
+        raise ValueError(none_known(row))
     raise AssertionError(f"the native core reported {name} at row {row}")
 
 

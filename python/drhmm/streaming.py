@@ -278,7 +278,7 @@ class StreamBatch(_Live):
         live = self._live.live()
         if samples.shape != (len(live), self._n_columns):
             raise ValueError(f"X must have shape {(len(live), self._n_columns)}, got {samples.shape}")
-        steps = np.full(len(live), dt) if np.isscalar(dt) else dt
+        steps = dt if isinstance(dt, list | tuple) or np.ndim(dt) > 0 else np.full(len(live), dt)
         checked = as_steps(steps, len(live)) if len(live) > 0 else np.ones(0, dtype=np.int64)
         report, posteriors = self._live.step(
             samples, self._active(active, live), checked, thread_count(self._n_threads), self._evaluate
@@ -345,6 +345,7 @@ class StreamBatch(_Live):
         self._live.retire(self._checked_rows(rows))
 
     def _checked_rows(self, rows: Any) -> list[int]:
+        refuse_masked(rows, "rows")
         indices = np.atleast_1d(np.asarray(rows))
         if indices.ndim != 1 or (indices.size > 0 and indices.dtype.kind not in "iu"):
             raise ValueError(f"rows must be row numbers, got {rows!r}")

@@ -69,9 +69,15 @@ class ChainRules:
         transmat: Array = smoothed / totals
         return transmat
 
-    def start_probabilities(self, starts: Array) -> Array:
-        """First states plus one pseudo-count each, divided by their sum; or what was given."""
+    def start_probabilities(self, starts: Array, *, certain: bool = True) -> Array:
+        """First states plus one pseudo-count each, divided by their sum; or what was given.
+
+        First states that are impossible are an error where they are `certain`, and no more than a guess otherwise.
+        """
         if self.startprob is not None:
+            if certain and (starts[self.startprob == 0] > 0).any():
+                state = int(np.flatnonzero((self.startprob == 0) & (starts > 0))[0])
+                raise ValueError(f"startprob forbids state {state} as the first, but a sequence in y begins with it")
             return self.startprob
         smoothed = starts * self.weights + START_PRIOR
         startprob: Array = smoothed / smoothed.sum()

@@ -249,7 +249,7 @@ def _wait_for_reader(lines: _Lines, frame: int, sequence: str | None) -> None:
 
 def _say(lines: _Lines, answer: dict[str, Any]) -> None:
     try:
-        lines.write(json.dumps(answer).encode() + b"\n")
+        lines.write(json.dumps(answer, allow_nan=False).encode() + b"\n")
     except OSError as error:
         raise _UndeliveredError(error, answer["frame"], answer.get("sequence")) from None
 

@@ -80,17 +80,20 @@ class LeastSquaresRatio {
   }
 
  private:
-  // However little the known states account for a frame, their ratios to one another stay within reach: the unknown is
-  // at most e^400 times as likely as the best of them, and e^560 times as any. The known states together then have a
-  // posterior of at least 1e-282, whatever the chain (python/drhmm/novelty.py has limits for it), and what lies beyond
-  // changes no probability by more than 1e-69. evidence (S + 1), the unknown last.
+  // Where the unknown and the known states are compared, evidence counts up to here, so that the known states keep a
+  // posterior that double can hold, and with it their ratios to one another: at a frame the unknown is at most e^230
+  // times as likely as the best of them, e^280 times as any, and e^-200 times as the best at least. Whatever the most
+  // probable states are, a known one at some frame then costs at most e^280 there, e^200 where the chain has to come
+  // back by way of the unknown a frame later, and a few transitions, which python/drhmm/novelty.py has limits for. What
+  // lies beyond changes no probability by more than e^-50. evidence (S + 1), the unknown last.
   void keep_within_reach(double* evidence) const {
-    constexpr double kOfTheBest = 400, kOfAny = 560;
+    constexpr double kAboveBest = 230, kAboveAny = 280, kBelowBest = 200;
     double* const unknown = evidence + n_states();
     const double best = *std::max_element(evidence, unknown);
-    if (*unknown > best + kOfTheBest) *unknown = best + kOfTheBest;
+    if (*unknown > best + kAboveBest) *unknown = best + kAboveBest;
+    if (*unknown < best - kBelowBest) *unknown = best - kBelowBest;
     for (double* known = evidence; known != unknown; ++known) {
-      if (*known < *unknown - kOfAny) *known = *unknown - kOfAny;
+      if (*known < *unknown - kAboveAny) *known = *unknown - kAboveAny;
     }
   }
 

@@ -18,7 +18,8 @@ enum class Outcome {
   impossible,    // the evidence of this frame contradicts every state that the chain can be in
   partial_nan,   // a row with some NaN: neither evidence nor missing
   out_of_range,  // double cannot hold the messages from this frame on: repeat with Scaled
-  too_far        // finite log ratios so far apart that Scaled cannot hold them either
+  too_far,       // finite log ratios so far apart that Scaled cannot hold them either
+  none_known     // beside the unknown, the known states have no probability that double can tell from 0
 };
 
 struct Status {

@@ -104,9 +104,9 @@ class Streams {
         statuses[place] =
             row(step.rows[place])
                 .sequence.propose(chain_, evidence.row(k).data(), step.dt[place], posterior.data(), has_answer);
+        if (!statuses[place].ok()) continue;
         if (has_answer) {
-          answers.row(k) = posterior.head(n_known_).transpose();
-          if (n_known_ < n_states()) answers.row(k) /= answers.row(k).sum();
+          if (!among_known(posterior.data(), answers.row(k).data())) statuses[place].outcome = Outcome::none_known;
         } else {
           answers.row(k).setConstant(std::numeric_limits<double>::quiet_NaN());
         }
@@ -137,9 +137,8 @@ class Streams {
     ratio.log_ratios_of_one(frame_.data(), !complete, scratch_.data(), evidence_.data(), n_states());
     const Status status = only.sequence.propose(chain_, evidence_.data(), dt, posterior_.data(), has_answer);
     if (!status.ok()) return status;
-    double known = 1;
-    if (n_known_ < n_states()) known = std::accumulate(posterior_.begin(), posterior_.begin() + n_known_, 0.0);
-    for (Index i = 0; i < n_known_; ++i) answer[i] = posterior_[static_cast<std::size_t>(i)] / known;
+    if (has_answer && !among_known(posterior_.data(), answer))
+      return {Outcome::none_known, status.frame, status.column};
     only.window.push(framing_, sample, dt);
     only.sequence.commit();
     return status;
@@ -157,6 +156,15 @@ class Streams {
   void reach(std::int64_t dt) { chain_.reach(dt); }
 
  private:
+  // answer (n_known) <- posterior (S), given that the state is a known one; false if nothing is left for these.
+  bool among_known(const double* posterior, double* answer) const {
+    constexpr double kSmallest = 1e-290;
+    double known = 1;
+    if (n_known_ < n_states()) known = std::accumulate(posterior, posterior + n_known_, 0.0);
+    for (Index i = 0; i < n_known_; ++i) answer[i] = posterior[i] / known;
+    return known >= kSmallest;
+  }
+
   Framing framing_;
   LiveChain chain_;
   Index n_known_;
