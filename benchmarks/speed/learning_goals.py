@@ -150,13 +150,12 @@ def factorisations(n_iterations):
     X, _ = blobs(1000, random_state=0)
     count, original = [0], _core.RegularizedGram
 
-    class Counting(original):
-        def __init__(self, *arguments):
-            count[0] += 1
-            super().__init__(*arguments)
+    def counting(*arguments):
+        count[0] += 1
+        return original(*arguments)
 
     settings = {"n_basis": 200, "sigma": 1.0, "rho": 0.003, "max_iter": n_iterations, "tol": 0.0, "random_state": 0}
-    with replaced(_core, RegularizedGram=Counting), warnings.catch_warnings():
+    with replaced(_core, RegularizedGram=counting), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimator = drhmm.DensityRatioHMM(3, **settings).fit(X)
     assert estimator.n_iter_ == n_iterations
