@@ -264,7 +264,8 @@ def _check_labels(pieces: Sequence[Pieces], allow_one: bool, label: str) -> None
 
 def _checked(predicted: dd.DataFrame, sequence: str) -> dd.DataFrame:
     """The same partitions, of which the last waits until the sequences of all are known, and raises if one is split."""
-    parts = predicted.to_delayed()
+    # Fused tasks would be read once for the result and once for the check, by older versions of Dask.
+    parts = predicted.optimize(fuse=False).to_delayed(optimize_graph=False)
     task, last = dask.delayed(ids_of, pure=True), dask.delayed(after_check, pure=True)
     parts[-1] = last(parts[-1], [task(part, sequence) for part in parts], sequence)
     divisions = predicted.divisions if predicted.known_divisions else None
