@@ -41,9 +41,8 @@ def results(
 ) -> dict[str, npt.NDArray[Any]]:
     """State, probability and novelty of rows of whole sequences, and the probability of each state if asked for."""
     names = result_names(model, method, probabilities)
-    arguments: dict[str, Any] = {"lengths": lengths, "dt": dt, "lag": lag, "n_threads": n_threads}
     if method == "viterbi":
-        return {"state": model.predict(X, method=method, **arguments)}
+        return {"state": model.predict(X, lengths=lengths, dt=dt, method=method, lag=lag, n_threads=n_threads)}
     # One recursion for all: predict, predict_proba and novelty_proba are of the same posteriors.
     sequences, threads = model._checked(X, lengths, None, dt, method, METHODS, lag, n_threads)
     everything = model._all_posteriors(sequences, method, lag, threads)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
 from .._validation import LARGEST, Array, Lengths, as_floats, as_matrix, as_samples
 from ..features import Framing, complete_rows
@@ -44,10 +45,7 @@ def check_source(source: Any, name: str = "ratio") -> RatioSource:
 
 def check_fitted(source: Any, attribute: str) -> None:
     """Raise scikit-learn's NotFittedError for a source without what its fit learns."""
-    if not hasattr(source, attribute):
-        from sklearn.exceptions import NotFittedError
-
-        raise NotFittedError(f"{source!r} is not fitted yet: call fit(frames, targets) first")
+    check_is_fitted(source, attribute, msg="this %(name)s is not fitted yet: call fit(frames, targets) first")
 
 
 def accepts_weights(fit: Any) -> bool:
