@@ -6,7 +6,6 @@ logarithm of a weight, rounded to double: for weights from 2^-90 to 1 this chang
 
 from __future__ import annotations
 
-import importlib
 from fractions import Fraction
 from functools import cache
 
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 
 from exact import Oracle, enumerated, largest_error, ratios_to_pivot
-from test_variants import POSSIBLE
+from native import EVERY_WAY, Native, name_of
 
 TOLERANCE = 1e-11
 N_FRAMES, N_STATES = 6, 3
@@ -30,9 +29,9 @@ CHAINS = {
 STARTS = {"anywhere": [0.5, 0.25, 0.25], "in one state": [1.0, 0.0, 0.0]}
 
 
-@pytest.fixture(params=POSSIBLE)
+@pytest.fixture(params=EVERY_WAY, ids=name_of)
 def variant(request):
-    return importlib.import_module(f"drhmm._core_{request.param}")
+    return Native(*request.param)
 
 
 @cache

@@ -106,9 +106,9 @@ class TestRecursions:
     def test_impossible_data_answered(self, monkeypatch):
         honest = recursion.run
 
-        def answer(name, evidence, *arguments):
+        def answer(name, chain, evidence, *arguments):
             try:
-                return honest(name, evidence, *arguments)
+                return honest(name, chain, evidence, *arguments)
             except ImpossibleDataError:
                 return np.full(evidence.shape, 1 / evidence.shape[1])
 
@@ -123,8 +123,8 @@ class TestRecursions:
     def test_gaps_that_are_ignored(self, monkeypatch, name):
         honest = recursion.run
 
-        def ignore(called, evidence, transmat, startprob, lengths, dt, *rest):
-            return honest(called, evidence, transmat, startprob, lengths, None if called == name else dt, *rest)
+        def ignore(called, chain, evidence, lengths, dt, *rest):
+            return honest(called, chain, evidence, lengths, None if called == name else dt, *rest)
 
         monkeypatch.setattr(recursion, "run", ignore)
         monkeypatch.setattr(recursions, "NAMES", (name,))

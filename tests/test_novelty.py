@@ -215,7 +215,7 @@ class TestNothingLeft:
     @pytest.mark.parametrize("lag", [0, 1])
     def test_in_a_stream(self, lag):
         arguments = {"mean": np.zeros(1), "scale": np.ones(1), "window": 1, "n_known": 2, "lag": lag, "ratio": None}
-        live = _core.LiveStreams(transmat=np.full((3, 3), 1 / 3), startprob=np.full(3, 1 / 3), **arguments)
+        live = _core.LiveStreams(chain=_core.Chain(np.full((3, 3), 1 / 3), np.full(3, 1 / 3)), **arguments)
         live.add(1)
         step = live.stepper()
         for _ in range(lag):

@@ -157,7 +157,7 @@ class TestAnswers:
         wide = []
         for x in [*X[:100], *[None] * 100]:
             stream.step(x)
-            wide.append(bool(stream._live.state()[2][0]))
+            wide.append(bool(stream._live.state()["wide"][0]))
         assert any(wide[:100])
         assert not wide[-1]
 

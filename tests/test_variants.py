@@ -91,7 +91,7 @@ class TestEveryVariant:
     def test_recursions(self, variant, n_states, kind):
         problem = evidence_problem(n_states, 300, n_states, kind)
         for name in ("filter", "smooth"):
-            report, posteriors = getattr(variant, name)(*problem, [300])
+            report, posteriors = getattr(variant, name)(variant.Chain(*problem[1:]), problem[0], [300])
             assert report[0] == 0
             assert_allclose(posteriors, getattr(reference, name)(*problem), atol=1e-12)
 
@@ -108,26 +108,26 @@ class TestEveryVariant:
         log_ratios[random.random(700) < 0.05] = np.nan
         log_ratios[5] = [-np.inf, *range(n_states - 1)]
         for name in ("filter", "smooth"):
-            report, posteriors = getattr(variant, name)(log_ratios, transmat, startprob, [700])
+            report, posteriors = getattr(variant, name)(variant.Chain(transmat, startprob), log_ratios, [700])
             assert report[0] == 0
             assert_allclose(posteriors, getattr(reference, name)(log_ratios, transmat, startprob), atol=1e-11)
 
     def test_alternating_evidence(self, variant):
         log_ratios = np.where((np.arange(1000)[:, None] % 2) == [0, 1], 20.0, 0.0)
         chain = np.array([[1 - 1e-5, 1e-5], [1e-5, 1 - 1e-5]]), np.array([0.5, 0.5])
-        _, posteriors = variant.smooth(log_ratios, *chain, [1000])
+        _, posteriors = variant.smooth(variant.Chain(*chain), log_ratios, [1000])
         assert_allclose(posteriors, reference.smooth(log_ratios, *chain), atol=1e-11)
 
     def test_an_unusual_row_needs_the_general_recursion(self, variant):
         log_ratios, *chain = evidence_problem(2, 160, 3)
         log_ratios[70] = [0.0, np.inf, 0.0]
-        _, posteriors = variant.smooth(log_ratios, *chain, [10] * 16)
+        _, posteriors = variant.smooth(variant.Chain(*chain), log_ratios, [10] * 16)
         assert_allclose(posteriors[70], [0, 1, 0])
 
     def test_paths(self, variant):
         for n_states in (1, 2, 3, 4, 9):
             problem = evidence_problem(n_states, 200, n_states)
-            assert (variant.viterbi(*problem, [200])[1] == reference.viterbi(*problem)).all()
+            assert (variant.viterbi(variant.Chain(*problem[1:]), problem[0], [200])[1] == reference.viterbi(*problem)).all()
 
     def test_probabilities_are_divided_by_their_sums(self, variant):
         rows = np.array([[0.25, 0.75], [0.3 + 1e-9, 0.7], [-0.0, 1.0]])

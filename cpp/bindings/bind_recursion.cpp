@@ -1,18 +1,14 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
-#include "arrays.hpp"
+#include "complete.hpp"
 #include "drhmm/exponential.hpp"
-#include "drhmm/recursion/filter.hpp"
-#include "drhmm/recursion/fixed_lag.hpp"
+#include "drhmm/recursion/chain.hpp"
 #include "drhmm/recursion/probabilities.hpp"
-#include "drhmm/recursion/sequences.hpp"
-#include "drhmm/recursion/smooth.hpp"
-#include "drhmm/recursion/stretches.hpp"
-#include "drhmm/recursion/viterbi.hpp"
 #include "released.hpp"
 #include "report.hpp"
 
@@ -20,118 +16,156 @@ namespace drhmm::bindings {
 
 namespace {
 
+// The chain of a model with durations: how it leaves a state follows from the ordinary transition matrix.
+StageRules stage_rules(const ConstRows& transmat, const Steps& sizes, const Array& stay, const Array& skip, double rate,
+                       double keep, const std::optional<Array>& back) {
+  const Index n = transmat.rows();
+  require(n <= Chain::kMostWithDurations, "there may be at most 128 states with durations");
+  require(sizes.ndim() == 1 && sizes.shape(0) == n, "sizes must be (S)");
+  StageRules rules;
+  rules.leaving = transmat;
+  for (Index i = 0; i < n; ++i) {
+    require(sizes.at(i) >= 1 && sizes.at(i) <= 65536, "sizes must be from 1 to 65536");
+    rules.size.push_back(sizes.at(i));
+    const double stays = transmat(i, i);
+    rules.leaving.row(i) /= stays < 1 ? 1 - stays : 1;
+    rules.leaving(i, i) = 0;
+  }
+  Index n_stages = 0;
+  for (const Index size : rules.size) n_stages += size;
+  rules.stay = vector(stay, "stay");
+  rules.skip = vector(skip, "skip");
+  require(rules.stay.size() == n_stages, "stay must have one entry per stage");
+  require(rules.skip.size() == n, "skip must be (S)");
+  const auto are_probabilities = [](const Vector& p) { return ((p.array() >= 0) && (p.array() <= 1)).all(); };
+  require(are_probabilities(rules.stay) && are_probabilities(rules.skip), "stay and skip must be probabilities");
+  if (back.has_value()) {
+    rules.has_unknown = true;
+    rules.rate = rate;
+    rules.keep = keep;
+    rules.back = vector(*back, "back");
+    require(rules.back.size() == n_stages && are_probabilities(rules.back), "back must have one entry per stage");
+  }
+  return rules;
+}
+
+std::shared_ptr<Chain> make_chain(const Array& transmat, const Array& startprob, const std::optional<Steps>& sizes,
+                                  const std::optional<Array>& stay, const std::optional<Array>& skip, double rate,
+                                  double keep, const std::optional<Array>& back, const std::string& way_name) {
+  const ConstRows a = rows(transmat, "transmat");
+  static const char* const kWays[] = {"best", "alone", "lanes", "scaled"};
+  const auto found = std::find(std::begin(kWays), std::end(kWays), way_name);
+  require(found != std::end(kWays), "way must be best, alone, lanes or scaled");
+  const auto way = static_cast<Way>(found - std::begin(kWays));
+  const Eigen::Map<const Vector> pi = vector(startprob, "startprob");
+  require(pi.size() > 0 && a.rows() == a.cols(), "transmat must be (S, S)");
+  if (!sizes.has_value()) {
+    require(a.rows() == pi.size(), "startprob must be (S)");
+    return std::make_shared<Chain>(a, pi, way);
+  }
+  require(stay.has_value() && skip.has_value(), "sizes need stay and skip");
+  const StageRules rules = stage_rules(a, *sizes, *stay, *skip, rate, keep, back);
+  require(pi.size() == a.rows() + (rules.has_unknown ? 1 : 0), "startprob must have one entry per state");
+  return std::make_shared<Chain>(rules, pi, way);
+}
+
 // Shapes checked once for all recursions.
 struct Problem {
-  ConstRows log_ratios;
-  ConstRows transmat;
-  Eigen::Map<const Vector> startprob;
-  const std::int64_t* dt = nullptr;
-  std::int64_t longest_gap = 1;
+  Evidence evidence;
+  Index n_frames;
 
-  Problem(const Array& evidence, const Array& a, const Array& pi, const Lengths& lengths,
-          const std::optional<Steps>& steps)
-      : log_ratios(rows(evidence, "log_ratios")), transmat(rows(a, "transmat")), startprob(vector(pi, "startprob")) {
-    const Index n_states = log_ratios.cols();
-    require(n_states > 0, "log_ratios must have at least one column");
-    require(transmat.rows() == n_states && transmat.cols() == n_states, "transmat must be (S, S)");
-    require(startprob.size() == n_states, "startprob must be (S)");
-    check_lengths(lengths, log_ratios.rows());
-    if (steps.has_value() && log_ratios.rows() > 0) {
-      dt = checked_steps(*steps, log_ratios.rows());
-      longest_gap = *std::max_element(dt, dt + log_ratios.rows());
+  Problem(const Chain& chain, const Array& log_ratios, const Lengths& lengths, const std::optional<Steps>& dt)
+      : evidence{rows(log_ratios, "log_ratios").data(), chain.n_columns()}, n_frames(log_ratios.shape(0)) {
+    require(log_ratios.shape(1) == chain.n_columns(), "log_ratios must have one column per state of the chain");
+    check_lengths(lengths, n_frames);
+    if (dt.has_value() && n_frames > 0) {
+      const std::int64_t* const steps = checked_steps(*dt, n_frames);
+      if (std::any_of(steps, steps + n_frames, [](std::int64_t one) { return one > 1; })) evidence.dt = steps;
     }
-  }
-
-  EvidenceRows sequence(Index begin, Index length) const {
-    return {ConstRows(log_ratios.data() + begin * log_ratios.cols(), length, log_ratios.cols()),
-            dt == nullptr ? nullptr : dt + begin};
   }
 };
 
-// Runs recursion(rows, chain, posteriors, sequence) over all sequences into one (T, S) array; before that, a pass in
-// stretches over all that it can do.
-template <class Recursion>
-std::pair<Report, Array> posteriors(const Problem& problem, const Lengths& lengths, int n_threads,
-                                    std::optional<Pass> pass, const Recursion& recursion) {
-  Array output = new_rows(problem.log_ratios.rows(), problem.log_ratios.cols());
-  double* const out = output.mutable_data();
-  const Index n_states = problem.log_ratios.cols();
+std::pair<Report, Array> infer(Pass pass, const Chain& chain, const Array& log_ratios, const Lengths& lengths,
+                               int n_threads, const std::optional<Steps>& dt) {
+  const Problem problem(chain, log_ratios, lengths, dt);
+  Array output = new_rows(problem.n_frames, chain.n_columns());
+  Answers answers;
+  answers.posteriors = output.mutable_data();
   SequenceStatus status;
   {
     const Released released;
-    const auto together = [&](const Chain<double>& chain) {
-      if (!pass.has_value() || problem.dt != nullptr) return std::vector<char>();
-      return in_stretches(*pass, chain, problem.log_ratios.data(), lengths, n_threads, out);
-    };
-    const auto one = [&](const auto& chain, Index begin, Index length, Index sequence) {
-      return recursion(problem.sequence(begin, length), chain, Rows(out + begin * n_states, length, n_states),
-                       sequence);
-    };
-    status =
-        for_each_sequence(problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads, together, one);
+    status = chain.infer(pass, problem.evidence, lengths, n_threads, answers);
   }
   return {report(status), std::move(output)};
 }
 
-std::pair<Report, Array> bind_filter(const Array& evidence, const Array& transmat, const Array& startprob,
-                                     const Lengths& lengths, int n_threads, const std::optional<Steps>& dt) {
-  const Problem problem(evidence, transmat, startprob, lengths, dt);
-  return posteriors(
-      problem, lengths, n_threads, Pass::filter,
-      [](const EvidenceRows& rows, const auto& chain, Rows out, Index) { return filter(rows, chain, out); });
+std::pair<Report, Array> bind_filter(const Chain& chain, const Array& log_ratios, const Lengths& lengths, int n_threads,
+                                     const std::optional<Steps>& dt) {
+  return infer(Pass::filter, chain, log_ratios, lengths, n_threads, dt);
 }
 
-std::pair<Report, Array> bind_smooth(const Array& evidence, const Array& transmat, const Array& startprob,
-                                     const Lengths& lengths, int n_threads, const std::optional<Steps>& dt) {
-  const Problem problem(evidence, transmat, startprob, lengths, dt);
-  return posteriors(
-      problem, lengths, n_threads, Pass::smooth,
-      [](const EvidenceRows& rows, const auto& chain, Rows out, Index) { return smooth(rows, chain, out); });
+std::pair<Report, Array> bind_smooth(const Chain& chain, const Array& log_ratios, const Lengths& lengths, int n_threads,
+                                     const std::optional<Steps>& dt) {
+  return infer(Pass::smooth, chain, log_ratios, lengths, n_threads, dt);
 }
 
-std::pair<Report, Array> bind_fixed_lag(const Array& evidence, const Array& transmat, const Array& startprob,
-                                        const Lengths& lengths, Index lag, int n_threads,
-                                        const std::optional<Steps>& dt) {
-  require(lag >= 0, "lag must not be negative");
-  const Problem problem(evidence, transmat, startprob, lengths, dt);
-  return posteriors(
-      problem, lengths, n_threads, std::nullopt,
-      [lag](const EvidenceRows& rows, const auto& chain, Rows out, Index) { return fixed_lag(rows, chain, lag, out); });
-}
-
-std::tuple<Report, Array, Array> bind_expectation(const Array& evidence, const Array& transmat, const Array& startprob,
-                                                  const Lengths& lengths, int n_threads) {
-  const Problem problem(evidence, transmat, startprob, lengths, std::nullopt);
-  const Index n_states = problem.log_ratios.cols();
-  std::vector<Matrix> counts(lengths.size());
-  auto [status, gamma] = posteriors(problem, lengths, n_threads, std::nullopt,
-                                    [&](const EvidenceRows& rows, const auto& chain, Rows out, Index sequence) {
-                                      Matrix& own = counts[static_cast<std::size_t>(sequence)];
-                                      own.setZero(n_states, n_states);
-                                      return smooth(rows, chain, out, &own);
-                                    });
-  Matrix total = Matrix::Zero(n_states, n_states);
-  for (const Matrix& own : counts) total += own;
-  return {status, std::move(gamma), to_numpy(total)};
-}
-
-std::pair<Report, Steps> bind_viterbi(const Array& evidence, const Array& transmat, const Array& startprob,
-                                      const Lengths& lengths, int n_threads, const std::optional<Steps>& dt) {
-  const Problem problem(evidence, transmat, startprob, lengths, dt);
-  Steps output = new_array<std::int64_t>({problem.log_ratios.rows()});
-  std::int64_t* const path = output.mutable_data();
-  require(problem.startprob.size() <= 65536, "there may be at most 65536 states");
+std::pair<Report, Array> bind_log_likelihood(const Chain& chain, const Array& log_ratios, const Lengths& lengths,
+                                             int n_threads, const std::optional<Steps>& dt) {
+  const Problem problem(chain, log_ratios, lengths, dt);
+  Array output(static_cast<Index>(lengths.size()));
+  Answers answers;
+  answers.log_likelihoods = output.mutable_data();
   SequenceStatus status;
   {
     const Released released;
-    LogChain log_chain(problem.transmat, problem.startprob);
-    if (problem.longest_gap > 1) log_chain.chain.reach(problem.longest_gap);
-    status = for_each_sequence(
-        problem.transmat, problem.startprob, lengths, problem.longest_gap, n_threads,
-        [](const auto&) { return std::vector<char>(); },
-        [&](const auto&, Index begin, Index length, Index) {
-          return viterbi(problem.sequence(begin, length), log_chain, path + begin);
-        });
+    status = chain.infer(Pass::filter, problem.evidence, lengths, n_threads, answers);
+  }
+  return {report(status), std::move(output)};
+}
+
+std::tuple<Report, Array, Array, Array> bind_expectation(const Chain& chain, const Array& log_ratios,
+                                                         const Lengths& lengths, int n_threads) {
+  const Problem problem(chain, log_ratios, lengths, std::nullopt);
+  Array gamma = new_rows(problem.n_frames, chain.n_columns());
+  Array likelihoods(static_cast<Index>(lengths.size()));
+  Matrix counts = Matrix::Zero(chain.n_columns(), chain.n_columns());
+  RowMatrix sums = counts;
+  const Answers answers{gamma.mutable_data(), sums.data(), likelihoods.mutable_data()};
+  SequenceStatus status;
+  {
+    const Released released;
+    status = chain.infer(Pass::smooth, problem.evidence, lengths, n_threads, answers);
+  }
+  return {report(status), std::move(gamma), to_numpy(sums), std::move(likelihoods)};
+}
+
+std::tuple<Report, Steps, Array> bind_viterbi(const Chain& chain, const Array& log_ratios, const Lengths& lengths,
+                                              int n_threads, const std::optional<Steps>& dt) {
+  const Problem problem(chain, log_ratios, lengths, dt);
+  require(chain.n_states() <= 65536, "there may be at most 65536 states");
+  Steps path = new_array<std::int64_t>({problem.n_frames});
+  Array log_probabilities(static_cast<Index>(lengths.size()));
+  std::int64_t* const out = path.mutable_data();
+  double* const probabilities = log_probabilities.mutable_data();
+  SequenceStatus status;
+  {
+    const Released released;
+    status = chain.best_path(problem.evidence, lengths, n_threads, out, probabilities);
+  }
+  return {report(status), std::move(path), std::move(log_probabilities)};
+}
+
+std::pair<Report, Array> bind_fixed_lag(const Chain& chain, const Array& log_ratios, const Lengths& lengths, Index lag,
+                                        int n_threads, const std::optional<Steps>& dt) {
+  require(lag >= 0, "lag must not be negative");
+  const Problem problem(chain, log_ratios, lengths, dt);
+  Array output = new_rows(problem.n_frames, chain.n_columns());
+  double* const out = output.mutable_data();
+  SequenceStatus status;
+  {
+    const Released released;
+    status = lag == 0 ? chain.infer(Pass::filter, problem.evidence, lengths, n_threads, {out})
+                      : chain.fixed_lag(problem.evidence, lengths, lag, n_threads, out);
   }
   return {report(status), std::move(output)};
 }
@@ -150,16 +184,24 @@ std::optional<Array> bind_normalized(const Array& values, double tolerance) {
 }  // namespace
 
 void bind_recursion(py::module_& module) {
+  py::class_<Chain, std::shared_ptr<Chain>>(module, "Chain", py::module_local(), py::is_final(), complete(),
+                                            "A Markov chain, with durations if sizes are given; never changes.")
+      .def(py::init(&make_chain), py::arg("transmat").noconvert(), py::arg("startprob").noconvert(),
+           py::arg("sizes").noconvert() = py::none(), py::arg("stay").noconvert() = py::none(),
+           py::arg("skip").noconvert() = py::none(), py::arg("rate") = 0.0, py::arg("keep") = 0.0,
+           py::arg("back").noconvert() = py::none(), py::arg("way") = "best")
+      .def_property_readonly("n_columns", &Chain::n_columns)
+      .def_property_readonly("n_states", &Chain::n_states);
   const auto define = [&](const char* name, auto function, const char* text, auto... more) {
-    module.def(name, function, py::arg("log_ratios").noconvert(), py::arg("transmat").noconvert(),
-               py::arg("startprob").noconvert(), py::arg("lengths"), more..., text);
+    module.def(name, function, py::arg("chain"), py::arg("log_ratios").noconvert(), py::arg("lengths"), more..., text);
   };
   const auto threads = py::arg_v("n_threads", 1);
   const auto steps = py::arg_v(py::arg("dt").noconvert(), py::none());
   define("filter", &bind_filter, "p(x_t = i | y_1..y_t).", threads, steps);
   define("smooth", &bind_smooth, "p(x_t = i | y_1..y_T).", threads, steps);
-  define("expectation", &bind_expectation, "Smoothed posteriors and expected transition counts.", threads);
-  define("viterbi", &bind_viterbi, "The most probable path.", threads, steps);
+  define("log_likelihood", &bind_log_likelihood, "log of the sum over all paths, for each sequence.", threads, steps);
+  define("expectation", &bind_expectation, "Smoothed posteriors, expected transition counts, log likelihoods.", threads);
+  define("viterbi", &bind_viterbi, "The most probable path, and its log probability for each sequence.", threads, steps);
   define("fixed_lag", &bind_fixed_lag, "p(x_t = i | y_1..y_min(t+lag, T)).", py::arg("lag"), threads, steps);
   module.def("normalized", &bind_normalized, py::arg("values").noconvert(), py::arg("tolerance"),
              "Rows of probabilities divided by their sums; None if a number or a sum is wrong.");
@@ -174,7 +216,7 @@ void bind_recursion(py::module_& module) {
         return output;
       },
       py::arg("values").noconvert(), "e^values for values <= 0, (n); exactly 0 below -708.");
-  module.attr("OUTCOMES") = py::make_tuple("ok", "impossible", "partial_nan", "out_of_range", "too_far", "none_known");
+  module.attr("OUTCOMES") = py::make_tuple("ok", "impossible", "partial_nan", "too_far", "none_known");
 }
 
 }  // namespace drhmm::bindings

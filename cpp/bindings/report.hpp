@@ -3,7 +3,7 @@
 
 #include <tuple>
 
-#include "drhmm/recursion/sequences.hpp"
+#include "drhmm/recursion/evidence.hpp"
 
 namespace drhmm::bindings {
 

@@ -29,42 +29,44 @@ def cross_validate(
 ) -> tuple[_Array, _Array]: ...
 def normalized(values: _Array, tolerance: float) -> _Array | None: ...
 def exponentials(values: _Array) -> _Array: ...
+
+@final
+class Chain:
+    def __init__(
+        self,
+        transmat: _Array,
+        startprob: _Array,
+        sizes: npt.NDArray[np.int64] | None = None,
+        stay: _Array | None = None,
+        skip: _Array | None = None,
+        rate: float = 0.0,
+        keep: float = 0.0,
+        back: _Array | None = None,
+        way: str = "best",
+    ) -> None: ...
+    @property
+    def n_columns(self) -> int: ...
+    @property
+    def n_states(self) -> int: ...
+
 def filter(
-    log_ratios: _Array,
-    transmat: _Array,
-    startprob: _Array,
-    lengths: Sequence[int],
-    n_threads: int = 1,
-    dt: _Steps = None,
+    chain: Chain, log_ratios: _Array, lengths: Sequence[int], n_threads: int = 1, dt: _Steps = None
 ) -> tuple[_Report, _Array]: ...
 def smooth(
-    log_ratios: _Array,
-    transmat: _Array,
-    startprob: _Array,
-    lengths: Sequence[int],
-    n_threads: int = 1,
-    dt: _Steps = None,
+    chain: Chain, log_ratios: _Array, lengths: Sequence[int], n_threads: int = 1, dt: _Steps = None
+) -> tuple[_Report, _Array]: ...
+def log_likelihood(
+    chain: Chain, log_ratios: _Array, lengths: Sequence[int], n_threads: int = 1, dt: _Steps = None
 ) -> tuple[_Report, _Array]: ...
 def fixed_lag(
-    log_ratios: _Array,
-    transmat: _Array,
-    startprob: _Array,
-    lengths: Sequence[int],
-    lag: int,
-    n_threads: int = 1,
-    dt: _Steps = None,
+    chain: Chain, log_ratios: _Array, lengths: Sequence[int], lag: int, n_threads: int = 1, dt: _Steps = None
 ) -> tuple[_Report, _Array]: ...
 def viterbi(
-    log_ratios: _Array,
-    transmat: _Array,
-    startprob: _Array,
-    lengths: Sequence[int],
-    n_threads: int = 1,
-    dt: _Steps = None,
-) -> tuple[_Report, npt.NDArray[np.int64]]: ...
+    chain: Chain, log_ratios: _Array, lengths: Sequence[int], n_threads: int = 1, dt: _Steps = None
+) -> tuple[_Report, npt.NDArray[np.int64], _Array]: ...
 def expectation(
-    log_ratios: _Array, transmat: _Array, startprob: _Array, lengths: Sequence[int], n_threads: int = 1
-) -> tuple[_Report, _Array, _Array]: ...
+    chain: Chain, log_ratios: _Array, lengths: Sequence[int], n_threads: int = 1
+) -> tuple[_Report, _Array, _Array, _Array]: ...
 
 @final
 class GramStatistics:
@@ -118,8 +120,7 @@ class LiveStreams:
     def __init__(
         self,
         *,
-        transmat: _Array,
-        startprob: _Array,
+        chain: Chain,
         mean: _Array,
         scale: _Array,
         window: int,
@@ -143,16 +144,5 @@ class LiveStreams:
     def stepper(self) -> Callable[[Any, Any, Callable[[_Array], _Array] | None], Any]: ...
     def posterior(self, row: int, back: int) -> tuple[_Report, _Array]: ...
     def posteriors(self) -> tuple[_Report, _Array]: ...
-    def state(self) -> tuple[npt.NDArray[Any], ...]: ...
-    def restore(
-        self,
-        live: npt.NDArray[np.bool_],
-        n_frames: npt.NDArray[np.int64],
-        wide: npt.NDArray[np.bool_],
-        n_past: npt.NDArray[np.int64],
-        past: _Array,
-        mantissa: _Array,
-        exponent: npt.NDArray[np.int64],
-        evidence: _Array,
-        dt: npt.NDArray[np.int64],
-    ) -> None: ...
+    def state(self) -> dict[str, npt.NDArray[Any]]: ...
+    def restore(self, state: dict[str, npt.NDArray[Any]]) -> None: ...

@@ -73,10 +73,10 @@ def run_em(
         empty.update(np.flatnonzero(mass < EMPTY).tolist())
         evidence = training.spread(update(_protected(targets, mass, training.known)))
         _clamp(evidence, training.codes)
-        posteriors, counts = recursion.expectation(
+        posteriors, counts, log_likelihood = recursion.expectation(
             evidence, transmat, startprob, lengths=training.lengths, n_threads=n_threads
         )
-        history.append(_gain(evidence, transmat, startprob, training.lengths, n_threads))
+        history.append(log_likelihood / len(training.rows))
         transmat = rules.transition_probabilities(counts)
         startprob = rules.start_probabilities(posteriors[first].sum(axis=0))
         change = float(np.abs(posteriors[training.rows] - targets).sum(axis=1).mean() / 2)
@@ -117,14 +117,3 @@ def _clamp(evidence: Array, codes: npt.NDArray[np.int64]) -> None:
     evidence[known] = -np.inf
     evidence[known, codes[known]] = np.where(np.isnan(own), 0.0, own)
 
-
-def _gain(evidence: Array, transmat: Array, startprob: Array, lengths: list[int], n_threads: int) -> float:
-    """Mean log predictive weight of the frames that have evidence."""
-    filtered = recursion.filter(evidence, transmat, startprob, lengths=lengths, n_threads=n_threads)
-    predicted = np.empty_like(filtered)
-    predicted[1:] = filtered[:-1] @ transmat
-    predicted[np.cumsum([0, *lengths[:-1]])] = startprob
-    present = ~np.isnan(evidence[:, 0])
-    largest = evidence[present].max(axis=1, keepdims=True)
-    weights = (predicted[present] * np.exp(evidence[present] - largest)).sum(axis=1)
-    return float((np.log(np.maximum(weights, np.finfo(float).tiny)) + largest[:, 0]).mean())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import recursion
+from . import _core, recursion
 from ._sequences import Sequences, as_sequences
 from ._tables import feature_names_of, names_mismatch
 from ._validation import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
@@ -128,11 +128,16 @@ class Model:
         """Raise a ValueError if the model has no state for the unknown."""
         self._kernel_evidence()
 
-    def chain(self) -> tuple[Array, Array]:
-        """Transition and start probabilities of all states, the unknown last if there is one."""
+    @cached_property
+    def chain(self) -> _core.Chain:
+        """The native chain of all states, the unknown last if there is one; built once."""
         if self.novelty is None:
-            return self.transmat, self.startprob
-        return self.novelty.transmat(self.transmat, self.prior), self.novelty.startprob(self.startprob)
+            return self._known_chain
+        return _core.Chain(self.novelty.transmat(self.transmat, self.prior), self.novelty.startprob(self.startprob))
+
+    @cached_property
+    def _known_chain(self) -> _core.Chain:
+        return _core.Chain(self.transmat, self.startprob)
 
     def _kernel_evidence(self) -> KernelEvidence:
         """The evidence that can see novelty."""
@@ -159,9 +164,9 @@ class Model:
 
     def _recurse(self, name: str, evidence: Array, sequences: Sequences, threads: int, *lag: int) -> Any:
         """A recursion on the chain of as many states as there is evidence for."""
-        chain = self.chain() if evidence.shape[1] > self.n_states else (self.transmat, self.startprob)
+        chain = self.chain if evidence.shape[1] > self.n_states else self._known_chain
         with _rows_of(sequences):
-            return recursion.run(name, evidence, *chain, sequences.lengths, sequences.dt, threads, *lag)
+            return recursion.run(name, chain, evidence, sequences.lengths, sequences.dt, threads, *lag)
 
     def _all_posteriors(self, sequences: Sequences, method: str, lag: int | None, threads: int) -> Array:
         """Posteriors of all states, (T, S), or (T, S + 1) with the unknown last."""

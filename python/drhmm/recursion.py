@@ -41,20 +41,15 @@ __all__ = ["expected_transitions", "filter", "fixed_lag", "smooth", "viterbi"]
 
 def _problem(
     log_ratios: Any, transmat: Any, startprob: Any, lengths: Any, dt: Any = None
-) -> tuple[Array, Array, Array, Lengths, Steps | None]:
+) -> tuple[_core.Chain, Array, Lengths, Steps | None]:
     evidence = as_matrix(
         log_ratios, "log_ratios", ". Sequences follow one another in one array, and lengths= says where they end"
     )
     n_frames, n_states = evidence.shape
     if n_frames == 0 or n_states == 0:
         raise ValueError(f"log_ratios is empty: shape {evidence.shape}")
-    return (
-        evidence,
-        as_transmat(transmat, n_states),
-        as_startprob(startprob, n_states),
-        as_lengths(lengths, n_frames),
-        as_steps(dt, n_frames),
-    )
+    chain = _core.Chain(as_transmat(transmat, n_states), as_startprob(startprob, n_states))
+    return chain, evidence, as_lengths(lengths, n_frames), as_steps(dt, n_frames)
 
 
 def _raise(report: tuple[int, int, int, int], lengths: Lengths) -> None:
@@ -66,16 +61,15 @@ def _raise(report: tuple[int, int, int, int], lengths: Lengths) -> None:
 
 def run(
     name: str,
+    chain: _core.Chain,
     evidence: Array,
-    transmat: Array,
-    startprob: Array,
     lengths: Lengths,
     dt: Steps | None,
     n_threads: int,
     *lag: int,
 ) -> Any:
     """A recursion of the core on arguments that have been checked; what the public functions and models call."""
-    report, result = getattr(_core, name)(evidence, transmat, startprob, lengths, *lag, n_threads, dt)
+    report, result, *_ = getattr(_core, name)(chain, evidence, lengths, *lag, n_threads, dt)
     _raise(report, lengths)
     return result
 
@@ -142,8 +136,8 @@ def filter(  # noqa: A001
     array([[0.8  , 0.2  ],
            [0.416, 0.584]])
     """
-    evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
-    posteriors: Array = run("filter", evidence, a, pi, parts, steps, thread_count(n_threads))
+    problem = _problem(log_ratios, transmat, startprob, lengths, dt)
+    posteriors: Array = run("filter", *problem, thread_count(n_threads))
     return posteriors
 
 
@@ -165,8 +159,8 @@ def smooth(
     ndarray of shape (T, S)
         p(x_t = i | y_1..y_T); rows sum to 1.
     """
-    evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
-    posteriors: Array = run("smooth", evidence, a, pi, parts, steps, thread_count(n_threads))
+    problem = _problem(log_ratios, transmat, startprob, lengths, dt)
+    posteriors: Array = run("smooth", *problem, thread_count(n_threads))
     return posteriors
 
 
@@ -190,9 +184,9 @@ def fixed_lag(
     ndarray of shape (T, S)
         p(x_t = i | y_1..y_min(t+lag, T)); rows sum to 1.
     """
-    evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
-    lag = min(check_integer(lag, "lag", low=0), len(evidence))
-    posteriors: Array = run("fixed_lag", evidence, a, pi, parts, steps, thread_count(n_threads), lag)
+    problem = _problem(log_ratios, transmat, startprob, lengths, dt)
+    lag = min(check_integer(lag, "lag", low=0), len(problem[1]))
+    posteriors: Array = run("fixed_lag", *problem, thread_count(n_threads), lag)
     return posteriors
 
 
@@ -215,8 +209,8 @@ def viterbi(
         State indices; of predecessors that are equally probable to the last digit, the lower index wins. With `dt`,
         the most probable states at the frames, whatever happened between them.
     """
-    evidence, a, pi, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
-    path: npt.NDArray[np.int64] = run("viterbi", evidence, a, pi, parts, steps, thread_count(n_threads))
+    problem = _problem(log_ratios, transmat, startprob, lengths, dt)
+    path: npt.NDArray[np.int64] = run("viterbi", *problem, thread_count(n_threads))
     return path
 
 
@@ -237,9 +231,9 @@ def expected_transitions(
 
 def expectation(
     log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
-) -> tuple[Array, Array]:
-    """Smoothed posteriors and expected transitions in one pass: the E step of learning."""
-    evidence, a, pi, parts, _ = _problem(log_ratios, transmat, startprob, lengths)
-    report, posteriors, counts = _core.expectation(evidence, a, pi, parts, thread_count(n_threads))
+) -> tuple[Array, Array, float]:
+    """Smoothed posteriors, expected transitions and the log likelihood in one pass: the E step of learning."""
+    chain, evidence, parts, _ = _problem(log_ratios, transmat, startprob, lengths)
+    report, posteriors, counts, likelihoods = _core.expectation(chain, evidence, parts, thread_count(n_threads))
     _raise(report, parts)
-    return posteriors, counts
+    return posteriors, counts, float(likelihoods.sum())

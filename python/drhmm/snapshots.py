@@ -15,47 +15,50 @@ from .exceptions import SnapshotError
 if TYPE_CHECKING:
     from .model import Model
 
-VERSION = 1
+VERSION = 2
 LONGEST_LAG = 100_000
 
-# magic, version, kind, rows, lag, states of the chain, window, columns, fingerprint of the model
-_HEADER = struct.Struct("<8sHBQIIII16s")
+# magic, version, kind, rows, lag, classes, states of the chain, window, columns, fingerprint of the model
+_HEADER = struct.Struct("<8sHBQIIIII16s")
 _MAGIC = b"drhmmSNP"
 _CHECKSUM_SIZE = 16
 _KINDS = ("stream", "batch")
 _NAMES = {"stream": "one stream", "batch": "a batch of streams"}
 
-State = tuple[npt.NDArray[Any], ...]
+#: The arrays of the native core by name; cpp/include/drhmm/stream/snapshot.hpp says what they hold.
+State = dict[str, npt.NDArray[Any]]
 
 
-def _arrays(n_rows: int, lag: int, n_states: int, window: int, n_columns: int) -> list[tuple[str, tuple[int, ...]]]:
-    """Dtype and shape of each array of the state, in the order of the native core."""
-    kept = (n_rows, lag + 1, n_states)
-    return [
-        ("?", (n_rows,)),  # live
-        ("<i8", (n_rows,)),  # n_frames
-        ("?", (n_rows,)),  # wide
-        ("<i8", (n_rows,)),  # n_past
-        ("<f8", (n_rows, (window - 1) * n_columns)),  # past
-        ("<f8", kept),  # mantissa
-        ("<i8", kept),  # exponent
-        ("<f8", kept),  # evidence
-        ("<i8", kept[:2]),  # dt
-    ]
+def _layout(
+    n_rows: int, lag: int, n_columns: int, n_states: int, window: int, n_features: int
+) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Dtype and shape of each array of a state, in the order of the bytes."""
+    kept = (n_rows, lag + 1)
+    return {
+        "live": ("?", (n_rows,)),
+        "n_frames": ("<i8", (n_rows,)),
+        "wide": ("?", (n_rows,)),
+        "n_past": ("<i8", (n_rows,)),
+        "past": ("<f8", (n_rows, (window - 1) * n_features)),
+        "mantissa": ("<f8", (*kept, n_states)),
+        "exponent": ("<i8", (*kept, n_states)),
+        "evidence": ("<f8", (*kept, n_columns)),
+        "dt": ("<i8", kept),
+    }
 
 
-def _sizes(model: Model) -> tuple[int, int, int]:
-    return len(model.chain()[1]), model.window, model.n_features
+def _sizes(model: Model) -> tuple[int, int, int, int]:
+    return model.chain.n_columns, model.chain.n_states, model.window, model.n_features
 
 
 def pack(kind: str, model: Model, lag: int, state: State) -> bytes:
     """The bytes of a state."""
-    n_rows = len(state[0])
+    n_rows = len(state["live"])
     sizes = _sizes(model)
     header = _HEADER.pack(_MAGIC, VERSION, _KINDS.index(kind), n_rows, lag, *sizes, bytes.fromhex(model.fingerprint))
     parts = [
-        np.ascontiguousarray(values, dtype=dtype).tobytes()
-        for values, (dtype, _) in zip(state, _arrays(n_rows, lag, *sizes), strict=True)
+        np.ascontiguousarray(state[name], dtype=dtype).tobytes()
+        for name, (dtype, _) in _layout(n_rows, lag, *sizes).items()
     ]
     content = header + b"".join(parts)
     return content + hashlib.sha256(content).digest()[:_CHECKSUM_SIZE]
@@ -82,20 +85,21 @@ def unpack(kind: str, model: Model, data: bytes) -> tuple[int, State]:
         )
     if tuple(sizes) != _sizes(model) or lag > LONGEST_LAG:
         raise SnapshotError("the snapshot does not fit the model")
-    return lag, _read(data, n_rows, lag, tuple(sizes))
+    return lag, _read(data, n_rows, lag, _sizes(model))
 
 
-def _read(data: bytes, n_rows: int, lag: int, sizes: tuple[int, ...]) -> State:
-    layout = _arrays(n_rows, lag, *sizes)
-    sizes_in_bytes = [np.dtype(dtype).itemsize * math.prod(shape) for dtype, shape in layout]
-    if _HEADER.size + sum(sizes_in_bytes) + _CHECKSUM_SIZE != len(data):
+def _read(data: bytes, n_rows: int, lag: int, sizes: tuple[int, int, int, int]) -> State:
+    layout = _layout(n_rows, lag, *sizes)
+    in_bytes = {name: np.dtype(dtype).itemsize * math.prod(shape) for name, (dtype, shape) in layout.items()}
+    if _HEADER.size + sum(in_bytes.values()) + _CHECKSUM_SIZE != len(data):
         raise SnapshotError("the snapshot is damaged: its size does not fit its header")
     offset = _HEADER.size
-    state = []
-    for (dtype, shape), size in zip(layout, sizes_in_bytes, strict=True):
-        values = np.frombuffer(data, dtype=np.uint8, count=size, offset=offset)
+    state = {}
+    for name, (dtype, shape) in layout.items():
+        values = np.frombuffer(data, dtype=np.uint8, count=in_bytes[name], offset=offset)
         if dtype == "?" and (values > 1).any():
             raise SnapshotError("the snapshot is damaged: a flag is neither 0 nor 1")
-        state.append(values.copy().view(dtype).reshape(shape).astype(np.dtype(dtype).newbyteorder("="), copy=False))
-        offset += size
-    return tuple(state)
+        native = values.copy().view(dtype).reshape(shape)
+        state[name] = native.astype(np.dtype(dtype).newbyteorder("="), copy=False)
+        offset += in_bytes[name]
+    return state

@@ -33,10 +33,8 @@ class _Live:
         streamed = model.evidence.streamed()
         self._evaluate = None if isinstance(streamed, _core.LeastSquaresRatio) else streamed
         framing = model.evidence.framing
-        transmat, startprob = model.chain()
         self._live = _core.LiveStreams(
-            transmat=transmat,
-            startprob=startprob,
+            chain=model.chain,
             mean=framing.mean,
             scale=framing.scale,
             window=framing.window,
@@ -60,9 +58,9 @@ class _Live:
         """The state as bytes: `Model.resume` or `Model.resume_batch` goes on from here, also in another process."""
         return snapshots.pack(self._KIND, self._model, self._lag, self._live.state())
 
-    def _restore(self, state: tuple[npt.NDArray[Any], ...]) -> None:
+    def _restore(self, state: snapshots.State) -> None:
         try:
-            self._live.restore(*state)
+            self._live.restore(state)
         except ValueError as error:
             raise SnapshotError(f"the snapshot does not hold a state of the model: {error}") from None
 
@@ -362,7 +360,7 @@ class StreamBatch(_Live):
 def resume_stream(model: Model, data: bytes) -> Stream:
     """A stream that goes on from a snapshot."""
     lag, state = snapshots.unpack("stream", model, data)
-    if len(state[0]) != 1 or not state[0][0]:
+    if len(state["live"]) != 1 or not state["live"][0]:
         raise SnapshotError("the snapshot does not hold one live sequence")
     stream = Stream.__new__(Stream)
     _Live.__init__(stream, model, lag)

@@ -93,7 +93,15 @@ def recursion(random, n, d, s, b):
     arguments["n_threads"] = 2
     if name != "expectation":
         arguments["dt"] = np.ones(n, dtype=np.int64)
-    return getattr(_core, name), arguments
+    stages = {}
+    if random.random() < 0.3:
+        sizes = random.integers(1, 4, size=s)
+        stages = {"sizes": sizes, "stay": random.random(sizes.sum()), "skip": random.random(s)}
+
+    def call(transmat, startprob, sizes=None, stay=None, skip=None, **rest):
+        return getattr(_core, name)(_core.Chain(transmat, startprob, sizes, stay, skip), **rest)
+
+    return call, arguments | stages
 
 
 def exponentials(random, n, d, s, b):
@@ -157,13 +165,14 @@ def streams(random, n, d, s, b):
     def call(n, samples, active, dt, n_threads, x, row, back, rows, **rest):
         if isinstance(n, int) and n > 10**6:
             n = 10**6 if random.random() < 0.01 else 2**40
+        rest["chain"] = _core.Chain(rest.pop("transmat"), rest.pop("startprob"))
         live = _core.LiveStreams(**rest, ratio=made)
         live.add(n)
         live.step(samples, active, dt, n_threads, None)
         live.posterior(row, back)
         live.posteriors()
         restored = _core.LiveStreams(**rest, ratio=made)
-        restored.restore(*live.state())
+        restored.restore(live.state())
         live.reset(rows)
         live.retire(rows)
         if n == 1:
@@ -175,7 +184,8 @@ def streams(random, n, d, s, b):
 def stepping(random, n, d, s, b):
     """One frame after the other, by the function that streams call."""
     made = _core.LeastSquaresRatio(**ratio_arguments(random, d, s, b, 1)) if random.random() < 0.5 else None
-    model = {**chain(random, s), "mean": np.zeros(d), "scale": np.ones(d), "window": 1, "n_known": s, "lag": n % 3}
+    model = {"chain": _core.Chain(**chain(random, s)), "mean": np.zeros(d), "scale": np.ones(d), "window": 1}
+    model |= {"n_known": s, "lag": n % 3}
     arguments = {"x": random.normal(size=d), "dt": int(random.integers(1, 4))}
     arguments |= {"evaluate": lambda frames: np.zeros((len(frames), s))}
 
@@ -203,12 +213,12 @@ def normalized(random, n, d, s, b):
 def restored(random, n, d, s, b):
     """A state with anything in it."""
     lag, window = int(random.integers(0, 3)), int(random.integers(1, 3))
-    model = {**chain(random, s), "mean": np.zeros(d), "scale": np.ones(d), "window": window, "n_known": s, "lag": lag}
+    model = {"chain": _core.Chain(**chain(random, s)), "mean": np.zeros(d), "scale": np.ones(d), "window": window}
+    model |= {"n_known": s, "lag": lag}
     live = _core.LiveStreams(**model, ratio=None)
     live.add(2)
-    names = ("live", "n_frames", "wide", "n_past", "past", "mantissa", "exponent", "evidence", "dt")
-    state = dict(zip(names, live.state(), strict=True))
-    for name in random.choice(names, size=2, replace=False):
+    state = live.state()
+    for name in random.choice(list(state), size=2, replace=False):
         values = state[str(name)]
         if values.size and values.dtype != bool:
             values.flat[random.integers(values.size)] = random.choice([0, 1, -1, 2, 2**53, -(2**61), 2**62])
@@ -217,7 +227,7 @@ def restored(random, n, d, s, b):
 
     def call(**state):
         again = _core.LiveStreams(**model, ratio=None)
-        again.restore(*state.values())
+        again.restore(state)
         report, posteriors = again.posteriors()
         assert report[0] != 0 or np.isfinite(posteriors[again.live()]).all(), "NaN from a state that was taken"
 

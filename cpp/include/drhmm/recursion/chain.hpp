@@ -1,37 +1,71 @@
-// The Markov chain in the number type of a recursion.
+// A Markov chain that recursions run on: built once, never changed, shared by threads. README.md beside this file says
+// which path answers what. Compiled in cpp/src/chain.cpp, once for each instruction set.
 #pragma once
 
 #include <memory>
-#include <type_traits>
+#include <vector>
 
-#include "drhmm/recursion/mixing_sizes.hpp"
-#include "drhmm/recursion/number.hpp"
-#include "drhmm/recursion/powers.hpp"
+#include "drhmm/recursion/evidence.hpp"
+#include "drhmm/recursion/live.hpp"
+#include "drhmm/types.hpp"
 
 namespace drhmm {
 
-// A and A^T in Number, laid out so that both products run down contiguous columns.
-template <class Number>
-struct Chain {
-  NumberMatrix<Number> transmat;    // A
-  NumberMatrix<Number> transposed;  // A^T
-  NumberVector<Number> startprob;
-  Range range;
-  Powers<Number> powers;
-  std::shared_ptr<const MixingSizes> mixing;  // the fast recursions, for doubles of a mixing chain
+enum class Pass { filter, smooth };
 
-  Chain(const ConstRows& a, const Eigen::Map<const Vector>& pi)
-      : transmat(a.template cast<Number>()),
-        transposed(a.transpose().template cast<Number>()),
-        startprob(pi.template cast<Number>()),
-        range(range_of(a, pi)) {
-    if constexpr (std::is_same_v<Number, double>) {
-      if (range == Range::mixing) mixing = mixing_sizes(transmat, startprob);
-    }
-  }
+// Which numbers are used: what is best, or, for tests, always the same ones.
+enum class Way { best, alone, lanes, scaled };
 
-  Index n_states() const { return startprob.size(); }
-  void reach(std::int64_t dt) { powers.reach(transmat, range, dt); }
+// What a chain of states with durations is made of: state i is a row of stages with the same evidence.
+struct StageRules {
+  RowMatrix leaving;        // (M, M) B_ij: where state i leads when it is left
+  std::vector<Index> size;  // (M) stages of each state
+  Vector stay;              // (stages)
+  Vector skip;              // (M) how often a state is entered at its last stage instead of its first
+  bool has_unknown = false;
+  double rate = 0;  // of the unknown: how often it begins at a step
+  double keep = 0;  // how likely it goes on for another step
+  Vector back;      // (stages) where it leads when it does not
+};
+
+// Where answers go; null: not wanted.
+struct Answers {
+  double* posteriors = nullptr;       // (N, C)
+  double* counts = nullptr;           // (C, C) expected transitions, added up
+  double* log_likelihoods = nullptr;  // (sequences)
+};
+
+class Chain {
+ public:
+  static constexpr Index kMostWithDurations = 128;  // states
+
+  // transmat (S, S), startprob (S)
+  Chain(const ConstRows& transmat, const Eigen::Map<const Vector>& startprob, Way way = Way::best);
+  // States with durations; startprob (columns) is spread evenly over the stages of a state.
+  Chain(const StageRules& rules, const Eigen::Map<const Vector>& startprob, Way way = Way::best);
+  ~Chain();
+  Chain(const Chain&) = delete;
+  Chain& operator=(const Chain&) = delete;
+
+  Index n_columns() const;  // classes that have evidence
+  Index n_states() const;   // stages, where states have durations
+  LiveEngine live() const;
+
+  // Filtered or smoothed posteriors of sequences that stand one after the other, and what else is wanted.
+  SequenceStatus infer(Pass pass, const Evidence& evidence, const std::vector<Index>& lengths, int n_threads,
+                       const Answers& answers) const;
+  // path (N): the most probable one; log_probabilities (sequences) may be null.
+  SequenceStatus best_path(const Evidence& evidence, const std::vector<Index>& lengths, int n_threads,
+                           std::int64_t* path, double* log_probabilities) const;
+  // posteriors (N, C): p(x_t | y_1..y_min(t+lag, T)). Work per frame grows with lag.
+  SequenceStatus fixed_lag(const Evidence& evidence, const std::vector<Index>& lengths, Index lag, int n_threads,
+                           double* posteriors) const;
+  // Multiplications that a first gap of dt steps takes, about.
+  Index work_to_reach(std::int64_t dt) const;
+
+ private:
+  class Parts;
+  std::unique_ptr<const Parts> parts_;
 };
 
 }  // namespace drhmm

@@ -1,22 +1,143 @@
-// The evidence of one sequence, and the steps of the chain between its frames.
+// The evidence of frames: how it is laid out, what can be wrong with it, and how it becomes weights. The only place that
+// knows NaN and infinities.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <vector>
 
+#include "drhmm/exponential.hpp"
+#include "drhmm/recursion/values.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
 
-struct EvidenceRows {
-  ConstRows log_ratios;              // (T, S)
-  const std::int64_t* dt = nullptr;  // (T) steps since the frame before, or since the start; null: all 1
-
-  EvidenceRows(const ConstRows& rows, const std::int64_t* steps = nullptr) : log_ratios(rows), dt(steps) {}
-
-  Index n_frames() const { return log_ratios.rows(); }
-  const double* row(Index t) const { return log_ratios.data() + t * log_ratios.cols(); }
-  // Steps of the chain that lead to frame t; the first frame of a sequence is where the chain starts.
-  std::int64_t steps(Index t) const { return (dt == nullptr ? 1 : dt[t]) - (t == 0 ? 1 : 0); }
+enum class Outcome {
+  ok,
+  impossible,   // the evidence of this frame contradicts every state that the chain can be in
+  partial_nan,  // a row with some NaN: neither evidence nor missing
+  too_far,      // finite log ratios so far apart that Scaled cannot hold them
+  none_known    // beside the unknown, the known states have no probability that double can tell from 0
 };
+
+struct Status {
+  Outcome outcome = Outcome::ok;
+  Index frame = -1;
+  Index column = -1;
+
+  bool ok() const { return outcome == Outcome::ok; }
+};
+
+struct SequenceStatus {
+  Status status;
+  Index sequence = -1;
+};
+
+// Sequences that stand one after the other, with one row of log ratios per frame.
+struct Evidence {
+  const double* rows;                // (N, C) log w_c(y_t), up to a constant per row
+  Index n_columns;                   // C
+  const std::int64_t* dt = nullptr;  // (N) steps since the frame before, or since the start; null: all 1
+
+  const double* row(Index t) const { return rows + t * n_columns; }
+  std::int64_t steps(Index t) const { return dt == nullptr ? 1 : dt[t]; }
+};
+
+// One row of log ratios made plain. A missing row (all NaN) becomes 0 everywhere; +inf becomes 0, and excludes what is
+// not +inf. A row with some NaN keeps a NaN. Value: double, or lanes that hold a row each.
+template <class Value>
+DRHMM_INLINE void make_plain(Value* row, Index n) {
+  const Value none{}, never = same<Value>(kNever);
+  auto is_missing = row[0] != row[0];
+  auto is_certain = row[0] == HUGE_VAL;
+  for (Index c = 1; c < n; ++c) {
+    is_missing = is_missing & (row[c] != row[c]);
+    is_certain = is_certain | (row[c] == HUGE_VAL);
+  }
+  for (Index c = 0; c < n; ++c) {
+    const Value excluded = row[c] == row[c] ? never : row[c];
+    const Value certain = row[c] == HUGE_VAL ? none : excluded;
+    const Value plain = is_certain ? certain : row[c];
+    row[c] = is_missing ? none : plain;
+  }
+}
+
+// l_c <- l_c - max l for one plain row; pivot <- the maximum. Adds the distance to the smallest finite entry to `spread`.
+template <bool with_spread, class Value>
+DRHMM_INLINE void make_relative(Value* row, Index n, Value& pivot, Value& spread) {
+  Value most = row[0];
+  for (Index c = 1; c < n; ++c) most = row[c] > most ? row[c] : most;
+  for (Index c = 0; c < n; ++c) row[c] -= most;
+  pivot = most;
+  if constexpr (with_spread) {
+    const Value never = same<Value>(kNever), none{};
+    Value least{};
+    for (Index c = 0; c < n; ++c) {
+      const Value finite = row[c] > never ? row[c] : none;
+      least = finite < least ? finite : least;
+    }
+    spread -= least;
+  }
+}
+
+// values <- e^values for n values <= 0, n a multiple of 4; returns their sum, which is NaN if one of them is.
+template <class Value>
+DRHMM_INLINE Value make_weights(Value* values, Index n) {
+  Value sum{};
+  if constexpr (kWidth<Value> == 1) {
+    exponentials(values, n);
+  } else {
+    for (Index i = 0; i < n; i += 4) exponentials_of<0, 4>(values + i);
+  }
+  for (Index i = 0; i < n; ++i) sum += values[i];
+  return sum;
+}
+
+namespace detail {
+
+// e^(log_ratio - pivot) for log_ratio <= pivot.
+inline double weight_of(double log_ratio, double pivot, double*) { return std::exp(log_ratio - pivot); }
+
+// The difference and what its rounding lost, so that large log ratios keep their digits.
+inline Scaled weight_of(double log_ratio, double pivot, Scaled*) {
+  const double difference = log_ratio - pivot;
+  if (difference < -Scaled::kLargest) return Scaled::exp(-Scaled::kLargest);  // in mixing chains only
+  const double shifted = difference - log_ratio;
+  const double tail = (log_ratio - (difference - shifted)) - (pivot + shifted);
+  return Scaled::exp(difference, std::isfinite(tail) ? tail : 0.0);
+}
+
+}  // namespace detail
+
+// weights (C) <- those of one row of log ratios, relative to the likeliest column of those that can be reached
+// (reach > 0), and 0 for the others; pivot <- the log ratio of that column. is_lost says that a weight
+// is below the least one that messages of double stand. Chains that are mixing take any distance between log ratios.
+template <class Value>
+Outcome weights_of_reachable(const double* log_ratios, Index n, const Value* reach, bool is_mixing, double least,
+                             Value* weights, double* row, double& pivot, Index& column, bool& is_lost) {
+  std::copy_n(log_ratios, n, row);
+  make_plain(row, n);
+  pivot = kNever;
+  for (Index c = 0; c < n; ++c) {
+    if (row[c] != row[c]) {
+      column = c;
+      return Outcome::partial_nan;
+    }
+    if (reach[c] > Value(0) && row[c] > pivot) pivot = row[c];
+  }
+  if (pivot == kNever) return Outcome::impossible;
+  for (Index c = 0; c < n; ++c) {
+    weights[c] = Value(0);
+    if (!(reach[c] > Value(0)) || row[c] == kNever) continue;
+    if (is_scaled<Value> && !is_mixing && pivot - row[c] > Scaled::kLargest) {
+      column = c;
+      return Outcome::too_far;
+    }
+    weights[c] = row[c] == pivot ? Value(1) : detail::weight_of(row[c], pivot, static_cast<Value*>(nullptr));
+    if (!is_scaled<Value> && !is_mixing && weights[c] < Value(least)) is_lost = true;
+  }
+  return Outcome::ok;
+}
 
 }  // namespace drhmm

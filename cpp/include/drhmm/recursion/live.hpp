@@ -1,32 +1,40 @@
-// A recursion that is fed one frame at a time: the forward message, and what the last frames said.
+// A recursion that is fed one frame at a time: the forward message, and what the last frames said. Fixed-lag smoothing of
+// a whole sequence is the same, one frame after the other.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "drhmm/recursion/step.hpp"
+#include "drhmm/recursion/evidence.hpp"
+#include "drhmm/recursion/ranges.hpp"
 
 namespace drhmm {
 
-// The chain of live sequences, in both number types.
-struct LiveChain {
-  Chain<double> narrow;
-  Chain<Scaled> wide;
+// Steps of one thread on a chain, in one kind of number; messages have stride() numbers, weights column_stride().
+template <class Value>
+class LiveSteps {
+ public:
+  virtual ~LiveSteps() = default;
+  virtual Index stride() const = 0;
+  virtual Index column_stride() const = 0;
+  virtual void set_start(Value* m) const = 0;
+  // As in Recursion.
+  virtual Status forward(const double* log_ratios, std::int64_t steps, Value* m, Value* w) = 0;
+  virtual void backward(const Value* f, const Value* w, std::int64_t dt, Value* b) = 0;
+  virtual void set_unknown(Value* b) const = 0;
+  virtual void posterior_of(const Value* f, const Value* b, double* out) = 0;
+  // Whether double lost something since the last call.
+  virtual bool was_hard() = 0;
+};
 
-  LiveChain(const ConstRows& transmat, const Eigen::Map<const Vector>& startprob)
-      : narrow(transmat, startprob), wide(transmat, startprob) {}
-
-  Index n_states() const { return narrow.n_states(); }
-  void reach(std::int64_t dt) {
-    narrow.reach(dt);
-    wide.reach(dt);
-  }
-  // Multiplications that reaching gaps of dt steps takes, about.
-  Index work_to_reach(std::int64_t dt) const {
-    const Index cube = n_states() * n_states() * n_states();
-    return narrow.powers.n_missing(dt) * cube * 10;
-  }
+// What a thread needs to step live sequences of one chain.
+struct LiveEngine {
+  bool needs_scaled;
+  Index n_states;  // numbers of a message that count
+  std::unique_ptr<LiveSteps<double>> narrow;
+  std::unique_ptr<LiveSteps<Scaled>> wide;
 };
 
 // Messages are doubles as long as double can hold them, and Scaled from the frame on where it cannot.
@@ -36,56 +44,61 @@ class LiveSequence {
   // Counting ends here, which only a forged snapshot comes near to.
   static constexpr std::int64_t kMostFrames = std::int64_t{1} << 62;
 
-  LiveSequence(Index n_states, Index lag)
+  LiveSequence(Index n_columns, Index lag)
       : lag_(lag),
+        n_columns_(n_columns),
         dt_(static_cast<std::size_t>(n_slots()), 1),
-        evidence_(Matrix::Zero(n_states, n_slots())),
-        narrow_(Matrix::Zero(n_states, n_slots())) {}
+        evidence_(static_cast<std::size_t>(n_slots() * n_columns)) {}
 
   Index lag() const { return lag_; }
   std::int64_t n_frames() const { return n_frames_; }
   // Frames that can be looked back to, the newest among them.
   Index n_kept() const { return static_cast<Index>(std::min<std::int64_t>(n_frames_, lag_ + 1)); }
 
-  // posterior (S) <- p(x_t-lag | y_1..y_t) if frame t, dt steps after the last one, has the evidence log_ratios (S);
+  // posterior (C) <- p(x_t-lag | y_1..y_t) if frame t, dt steps after the last one, has the evidence log_ratios (C);
   // has_answer says whether there is a frame t - lag.
-  Status propose(const LiveChain& chain, const double* log_ratios, std::int64_t dt, double* posterior,
+  Status propose(const LiveEngine& engine, const double* log_ratios, std::int64_t dt, double* posterior,
                  bool& has_answer) {
     const Index slot = slot_of(-1);
-    std::copy(log_ratios, log_ratios + evidence_.rows(), evidence_.col(slot).data());
+    std::copy_n(log_ratios, n_columns_, evidence_of(slot));
     dt_[static_cast<std::size_t>(slot)] = dt;
     has_answer = n_frames_ >= lag_;
     const Index back = has_answer ? lag_ : 0;
-    proposed_wide_ = is_wide_ || chain.narrow.range == Range::scaled;
+    proposed_wide_ = is_wide_ || engine.needs_scaled;
     if (!proposed_wide_) {
-      const Status status = propose_in(chain.narrow, narrow_, back, posterior);
-      if (status.outcome != Outcome::out_of_range) return status;
+      const Status status = propose_in(*engine.narrow, narrow_, back, posterior);
+      const bool was_hard = engine.narrow->was_hard();
+      if (!was_hard) return status;
       proposed_wide_ = true;
     }
-    if (!is_wide_) wide_ = narrow_.cast<Scaled>();
-    return propose_in(chain.wide, wide_, back, posterior);
+    if (!is_wide_) widen(engine);
+    return propose_in(*engine.wide, wide_, back, posterior);
   }
 
-  void commit() {
+  void commit(const LiveEngine& engine) {
     newest_ = slot_of(-1);
     if (n_frames_ < kMostFrames) ++n_frames_;
     is_wide_ = proposed_wide_;
     // Back to doubles now and then: one strange frame should not slow down a stream for ever.
     constexpr std::int64_t kTryEvery = 64;
-    if (is_wide_ && n_frames_ % kTryEvery == 0) try_narrow();
+    if (is_wide_ && !engine.needs_scaled && n_frames_ % kTryEvery == 0) try_narrow(engine);
   }
 
-  // posterior (S) <- p(x_t-back | y_1..y_t), back < n_kept; the start probabilities before the first frame.
-  Status posterior(const LiveChain& chain, Index back, double* out) const {
+  // posterior (C) <- p(x_t-back | y_1..y_t), back < n_kept; the start probabilities before the first frame.
+  Status posterior(const LiveEngine& engine, Index back, double* out) {
     if (n_frames_ == 0) {
-      Eigen::Map<Vector>(out, chain.n_states()) = chain.narrow.startprob;
+      std::vector<double> start(static_cast<std::size_t>(engine.narrow->stride()));
+      engine.narrow->set_start(start.data());
+      engine.narrow->posterior_of(start.data(), nullptr, out);
       return {};
     }
     if (!is_wide_) {
-      const Status status = look_back(chain.narrow, narrow_, 0, back, out);
-      if (status.outcome != Outcome::out_of_range) return status;
+      look_back(*engine.narrow, narrow_, 0, back, out);
+      if (!engine.narrow->was_hard()) return {};
+      widen(engine);
     }
-    return look_back(chain.wide, is_wide_ ? wide_ : NumberMatrix<Scaled>(narrow_.cast<Scaled>()), 0, back, out);
+    look_back(*engine.wide, wide_, 0, back, out);
+    return {};
   }
 
   void clear() {
@@ -95,118 +108,153 @@ class LiveSequence {
 
   // One remembered frame, for snapshots: `back` frames before the newest.
   struct Kept {
-    NumberVector<Scaled> message;
-    Vector evidence;
+    std::vector<Scaled> message;   // (states), the largest in [1, 2)
+    std::vector<double> evidence;  // (C)
     std::int64_t dt = 1;
   };
 
   bool is_wide() const { return is_wide_; }
 
-  Kept kept(Index back) const {
+  Kept kept(const LiveEngine& engine, Index back) const {
     const Index slot = slot_of(back);
-    return {is_wide_ ? NumberVector<Scaled>(wide_.col(slot)) : NumberVector<Scaled>(narrow_.col(slot).cast<Scaled>()),
-            evidence_.col(slot), dt_[static_cast<std::size_t>(slot)]};
+    Kept frame;
+    frame.dt = dt_[static_cast<std::size_t>(slot)];
+    const double* const evidence = evidence_.data() + slot * n_columns_;
+    frame.evidence.assign(evidence, evidence + n_columns_);
+    Scaled most(0);
+    for (Index i = 0; i < engine.n_states; ++i) {
+      frame.message.push_back(is_wide_ ? wide_.message(slot)[i] : Scaled(narrow_.message(slot)[i]));
+      most = std::max(most, frame.message.back());
+    }
+    for (Scaled& value : frame.message) value = value.times_power_of_two(-most.exponent());
+    return frame;
   }
 
-  // frames: oldest first, n_kept of them.
-  void restore(std::int64_t n_frames, bool is_wide, const std::vector<Kept>& frames) {
+  // frames: oldest first, n_kept of them. Weights are made again from the evidence.
+  Status restore(const LiveEngine& engine, std::int64_t n_frames, bool is_wide, const std::vector<Kept>& frames) {
     n_frames_ = n_frames;
     is_wide_ = is_wide;
     newest_ = 0;
-    if (is_wide_) wide_.setZero(narrow_.rows(), narrow_.cols());
-    for (std::size_t k = 0; k < frames.size(); ++k) {
+    Status status;
+    for (std::size_t k = 0; k < frames.size() && status.ok(); ++k) {
       const Index slot = slot_of(static_cast<Index>(frames.size() - 1 - k));
-      if (is_wide_) {
-        wide_.col(slot) = frames[k].message;
-      } else {
-        for (Index i = 0; i < narrow_.rows(); ++i) narrow_(i, slot) = double(frames[k].message[i]);
-      }
-      evidence_.col(slot) = frames[k].evidence;
+      std::copy_n(frames[k].evidence.data(), n_columns_, evidence_of(slot));
       dt_[static_cast<std::size_t>(slot)] = frames[k].dt;
+      status = is_wide ? restore_in(*engine.wide, wide_, slot, frames[k]) : restore_in(*engine.narrow, narrow_, slot, frames[k]);
     }
+    return status;
   }
 
  private:
+  // Forward messages and weights of the remembered frames; empty until they are used.
+  template <class Value>
+  struct Slots {
+    Index stride = 0, columns = 0;
+    std::vector<Value> messages, weights;
+
+    void fit(const LiveSteps<Value>& steps, Index n_slots) {
+      if (!messages.empty()) return;
+      stride = steps.stride();
+      columns = steps.column_stride();
+      messages.resize(static_cast<std::size_t>((n_slots + 1) * stride));  // one more, to work with
+      weights.resize(static_cast<std::size_t>(n_slots * columns));
+    }
+    Value* message(Index slot) { return messages.data() + slot * stride; }
+    const Value* message(Index slot) const { return messages.data() + slot * stride; }
+    Value* weight(Index slot) { return weights.data() + slot * columns; }
+  };
+
   // The frames t - lag..t, and one more for the frame that is proposed.
   Index n_slots() const { return lag_ + 2; }
   Index slot_of(Index back) const { return (newest_ - back + n_slots()) % n_slots(); }
+  double* evidence_of(Index slot) { return evidence_.data() + slot * n_columns_; }
 
-  template <class Number>
-  Status propose_in(const Chain<Number>& chain, NumberMatrix<Number>& messages, Index back, double* posterior) {
-    auto& [message, scratch] = scratch_of(chain);
+  template <class Value>
+  Status propose_in(LiveSteps<Value>& steps, Slots<Value>& slots, Index back, double* posterior) {
+    slots.fit(steps, n_slots());
     const Index slot = slot_of(-1);
-    const bool first = n_frames_ == 0;
-    if (first) {
-      message = chain.startprob;
+    const bool is_first = n_frames_ == 0;
+    Value* const m = slots.message(slot);
+    if (is_first) {
+      steps.set_start(m);
     } else {
-      message = messages.col(newest_);
+      std::copy_n(slots.message(newest_), slots.stride, m);
     }
-    scratch.resize(chain.n_states());
-    Status status;
-    status.outcome = predict_forward(chain, dt_[static_cast<std::size_t>(slot)] - (first ? 1 : 0), message, scratch);
-    if (status.ok()) {
-      status.outcome = condition(evidence_.col(slot).data(), chain.range, message, status.column);
-    }
-    if (!status.ok()) return status;
-    messages.col(slot) = message;
-    if (back > 0) return look_back(chain, messages, -1, back, posterior);
-    if (!normalize(message, posterior)) status.outcome = Outcome::out_of_range;
+    const std::int64_t n_steps = dt_[static_cast<std::size_t>(slot)] - (is_first ? 1 : 0);
+    const Status status = steps.forward(evidence_of(slot), n_steps, m, slots.weight(slot));
+    if (status.ok()) look_back(steps, slots, -1, back, posterior);
     return status;
   }
-
-  // Memory of a step, kept from one to the next.
-  template <class Number>
-  struct Scratch {
-    NumberVector<Number> message, predicted;
-  };
-  Scratch<double>& scratch_of(const Chain<double>&) { return narrow_scratch_; }
-  Scratch<Scaled>& scratch_of(const Chain<Scaled>&) { return wide_scratch_; }
 
   // p(x_t-back | y_1..y_t), where t is the newest frame (last = 0) or the proposed one (last = -1).
-  template <class Number>
-  Status look_back(const Chain<Number>& chain, const NumberMatrix<Number>& messages, Index last, Index back,
-                   double* posterior) const {
-    NumberVector<Number> backward = NumberVector<Number>::Ones(chain.n_states());
-    NumberVector<Number> scratch(chain.n_states());
-    Status status;
-    for (Index k = 0; k < back && status.ok(); ++k) {
+  template <class Value>
+  void look_back(LiveSteps<Value>& steps, Slots<Value>& slots, Index last, Index back, double* posterior) {
+    if (back == 0) return steps.posterior_of(slots.message(slot_of(last)), nullptr, posterior);
+    Value* const b = slots.message(n_slots());
+    steps.set_unknown(b);
+    for (Index k = 0; k < back; ++k) {
       const Index slot = slot_of(last + k);
-      drop_unreachable(messages.col(slot), backward);
-      status.outcome = condition(evidence_.col(slot).data(), chain.range, backward, status.column);
-      if (status.ok()) {
-        status.outcome = predict_backward(chain, dt_[static_cast<std::size_t>(slot)], backward, scratch);
-      }
+      steps.backward(slots.message(slot), slots.weight(slot), dt_[static_cast<std::size_t>(slot)], b);
     }
-    backward = messages.col(slot_of(last + back)).cwiseProduct(backward);
-    if (status.ok() && !normalize(backward, posterior)) status.outcome = Outcome::out_of_range;
-    return status;
+    steps.posterior_of(slots.message(slot_of(last + back)), b, posterior);
   }
 
-  void try_narrow() {
-    constexpr std::int64_t kSmallestExponent = -500;
+  template <class Value>
+  Status restore_in(LiveSteps<Value>& steps, Slots<Value>& slots, Index slot, const Kept& frame) {
+    slots.fit(steps, n_slots());
+    // Weights depend on which columns can be reached, which is where the message is not 0 or the evidence excludes.
+    Value* const m = slots.message(slot);
+    std::vector<Value> reach(static_cast<std::size_t>(slots.stride), Value(0));
+    for (std::size_t i = 0; i < frame.message.size(); ++i) {
+      m[i] = Value(frame.message[i].times_power_of_two(is_scaled<Value> ? 0 : 490));
+      reach[i] = frame.message[i] > Scaled(0) ? Value(1) : Value(0);
+    }
+    return steps.forward(frame.evidence.data(), 0, reach.data(), slots.weight(slot));
+  }
+
+  // The messages and weights of all remembered frames, in Scaled.
+  void widen(const LiveEngine& engine) {
+    wide_.fit(*engine.wide, n_slots());
+    if (n_frames_ == 0) return;
     for (Index back = 0; back < n_kept(); ++back) {
-      for (const Scaled& value : wide_.col(slot_of(back))) {
-        if (value > Scaled(0) && value.exponent() < kSmallestExponent) return;
+      const Index slot = slot_of(back);
+      for (Index i = 0; i < std::min(wide_.stride, narrow_.stride); ++i) {
+        wide_.message(slot)[i] = Scaled(narrow_.message(slot)[i]);
+      }
+      for (Index c = 0; c < n_columns_; ++c) wide_.weight(slot)[c] = Scaled(narrow_.weight(slot)[c]);
+    }
+  }
+
+  void try_narrow(const LiveEngine& engine) {
+    narrow_.fit(*engine.narrow, n_slots());
+    std::vector<std::vector<double>> messages;
+    for (Index back = 0; back < n_kept(); ++back) {
+      const Scaled* const m = wide_.message(slot_of(back));
+      messages.push_back(narrowed({m, m + wide_.stride}, narrow_.stride));
+      if (!is_clean(messages.back())) return;
+      for (Index c = 0; c < n_columns_; ++c) {
+        const Scaled w = wide_.weight(slot_of(back))[c];
+        if (w > Scaled(0) && w.exponent() < -900) return;
       }
     }
     for (Index back = 0; back < n_kept(); ++back) {
       const Index slot = slot_of(back);
-      for (Index i = 0; i < narrow_.rows(); ++i) narrow_(i, slot) = double(wide_(i, slot));
+      std::copy_n(messages[static_cast<std::size_t>(back)].data(), narrow_.stride, narrow_.message(slot));
+      std::fill_n(narrow_.weight(slot), narrow_.columns, 0.0);
+      for (Index c = 0; c < n_columns_; ++c) narrow_.weight(slot)[c] = double(wide_.weight(slot)[c]);
     }
     is_wide_ = false;
   }
 
-  Index lag_;
+  Index lag_, n_columns_;
   Index newest_ = 0;
   std::int64_t n_frames_ = 0;
   bool is_wide_ = false;
   bool proposed_wide_ = false;
-  std::vector<std::int64_t> dt_;  // (slots)
-  Matrix evidence_;               // (S, slots)
-  NumberMatrix<double> narrow_;   // (S, slots) forward messages
-  Scratch<double> narrow_scratch_;
-  Scratch<Scaled> wide_scratch_;
-  NumberMatrix<Scaled> wide_;  // the same where double is not enough; empty otherwise
+  std::vector<std::int64_t> dt_;   // (slots)
+  std::vector<double> evidence_;   // (slots, C)
+  Slots<double> narrow_;
+  Slots<Scaled> wide_;
 };
 
 }  // namespace drhmm

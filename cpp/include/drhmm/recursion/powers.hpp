@@ -1,63 +1,102 @@
-// A^dt for gaps in time, from the squares A^2, A^4, A^8, ...: a gap of dt steps costs one product per binary digit of
-// dt.
+// A^dt for gaps in time, from the squares A^2, A^4, A^8, ...: a gap of dt steps costs one product per binary digit of dt.
 #pragma once
 
-#include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "drhmm/interruption.hpp"
-#include "drhmm/recursion/number.hpp"
+#include "drhmm/recursion/dense.hpp"
 
 namespace drhmm {
 
 template <class Number>
+using NumberVector = Eigen::Matrix<Number, Eigen::Dynamic, 1>;
+template <class Number>
+using NumberMatrix = Eigen::Matrix<Number, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+// One square in Number; doubles come with the products that recursions run on.
+template <class Number>
+struct Square {
+  NumberMatrix<Number> matrix;
+  Dense<0> products;
+
+  explicit Square(NumberMatrix<Number> power) : matrix(std::move(power)), products(doubles(matrix)) {}
+
+ private:
+  static RowMatrix doubles(const NumberMatrix<double>& power) { return power; }
+  static RowMatrix doubles(const NumberMatrix<Scaled>&) { return RowMatrix(0, 0); }
+};
+
+// The squares A^(2^k) of a chain. They grow when a longer gap needs them, without a lock: a fork never finds one held.
+template <class Number>
 class Powers {
  public:
-  // Computes the squares that gaps of up to dt steps need. The rows of each are divided by their sum: without that, the
-  // rounding errors of row sums double with every square.
-  void reach(const NumberMatrix<Number>& transmat, Range range, std::int64_t dt) {
-    if (squares_.empty()) squares_.push_back(transmat);
-    while (dt >> squares_.size() > 0 && !left_range_) {
-      check_interruption();
-      NumberMatrix<Number> square = squares_.back() * squares_.back();
-      for (Index i = 0; i < square.rows(); ++i) {
-        const Number sum = square.row(i).sum();
-        for (Index j = 0; j < square.cols(); ++j) square(i, j) = square(i, j) / sum;
+  // k -> A^(2^k); complete says that all of them fit in Number, which a gap may need.
+  struct Squares {
+    std::vector<std::shared_ptr<const Square<Number>>> of;
+    bool complete = true;
+    std::unique_ptr<const Squares> before;  // lives on for those who use it
+  };
+
+  explicit Powers(const RowMatrix& transmat, bool is_mixing) : is_mixing_(is_mixing) {
+    auto first = std::make_unique<Squares>();
+    first->of.push_back(std::make_shared<Square<Number>>(NumberMatrix<Number>(transmat.template cast<Number>())));
+    newest_ = first.release();
+  }
+  ~Powers() { delete newest_.load(); }
+  Powers(const Powers&) = delete;
+  Powers& operator=(const Powers&) = delete;
+
+  // Squares for gaps of up to dt steps, or those below that fit. The rows of each are divided by their sum: without that,
+  // the rounding errors of row sums double with every square.
+  const Squares& reach(std::int64_t dt) const {
+    const Squares* now = newest_.load(std::memory_order_acquire);
+    while (now->complete && dt >> now->of.size() > 0) {
+      auto more = std::make_unique<Squares>();
+      more->of = now->of;
+      while (more->complete && dt >> more->of.size() > 0) {
+        check_interruption();
+        const NumberMatrix<Number>& last = more->of.back()->matrix;
+        NumberMatrix<Number> square = last * last;
+        for (Index i = 0; i < square.rows(); ++i) {
+          const Number sum = square.row(i).sum();
+          for (Index j = 0; j < square.cols(); ++j) square(i, j) = square(i, j) / sum;
+        }
+        more->complete = is_within_range(square);
+        if (more->complete) more->of.push_back(std::make_shared<Square<Number>>(std::move(square)));
       }
-      left_range_ = !within_range(square, range);
-      if (!left_range_) squares_.push_back(std::move(square));
+      more->before.reset(now);
+      if (newest_.compare_exchange_strong(now, more.get(), std::memory_order_acq_rel)) return *more.release();
+      more->before.release();  // someone else was quicker
     }
+    return *now;
   }
 
-  // Squares that reach(dt) would compute.
-  Index n_missing(std::int64_t dt) const {
+  // Multiplications that reaching dt takes, about.
+  Index work_to_reach(std::int64_t dt) const {
+    const Squares* now = newest_.load(std::memory_order_acquire);
+    const Index n = now->of[0]->matrix.rows();
     Index missing = 0;
-    for (std::size_t k = std::max<std::size_t>(squares_.size(), 1); k < 63 && dt >> k > 0; ++k) ++missing;
-    return left_range_ ? 0 : missing;
-  }
-
-  // Calls step(A^(2^k)) for every binary digit of dt, while it returns true; false if a square is out of range.
-  template <class Step>
-  bool for_each_factor(std::int64_t dt, const Step& step) const {
-    for (std::size_t k = 0; dt >> k > 0; ++k) {
-      if (k == squares_.size()) return false;
-      if ((dt >> k & 1) != 0 && !step(squares_[k])) return false;
-    }
-    return true;
+    for (std::size_t k = now->of.size(); now->complete && k < 63 && dt >> k > 0; ++k) ++missing;
+    return missing * n * n * n;
   }
 
  private:
-  // Entries of a power that is kept are 0 or at least 2^-40, those of its square 0 or at least 2^-80: what gets too
-  // small is seen before any product underflows.
-  static bool within_range(const NumberMatrix<double>& square, Range range) {
-    return range == Range::mixing || !square.unaryExpr([](double p) { return p > 0 && p < kTiny; }).any();
+  // Entries of a power that is kept are 0 or at least 2^-40, those of its square 0 or at least 2^-80: what gets too small
+  // is seen before any product underflows.
+  bool is_within_range(const NumberMatrix<Number>& square) const {
+    if constexpr (std::is_same_v<Number, Scaled>) {
+      return true;
+    } else {
+      return is_mixing_ || !square.unaryExpr([](double p) { return p > 0 && p < 0x1p-40; }).any();
+    }
   }
-  static bool within_range(const NumberMatrix<Scaled>&, Range) { return true; }
 
-  std::vector<NumberMatrix<Number>> squares_;  // A^(2^k)
-  bool left_range_ = false;
+  bool is_mixing_;
+  mutable std::atomic<const Squares*> newest_;
 };
 
 }  // namespace drhmm

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "drhmm/types.hpp"
@@ -28,6 +29,8 @@ struct Edges {
   std::vector<double> before_begin, before_end;    // forward messages
   std::vector<double> back_to_begin, back_to_end;  // backward messages
   std::vector<Index> disagreements;
+  bool is_hard = false;
+  std::vector<std::pair<Index, double>> gains;  // log likelihood of frames up to this one, of the same sequence
 };
 
 // Where sequences that stand one after the other start.
@@ -106,8 +109,8 @@ class StretchGroup {
             const MessageOf& message_of) const {
     for (Index lane = 0; lane < width_; ++lane) {
       const Index t = stretches_[lane].from + step;
-      if (t == stretches_[lane].begin) edges[lane].*at_begin = message_of(lane);
-      if (t == stretches_[lane].end) edges[lane].*at_end = message_of(lane);
+      if (t == stretches_[lane].begin) edges[lane].*at_begin = message_of(static_cast<int>(lane));
+      if (t == stretches_[lane].end) edges[lane].*at_end = message_of(static_cast<int>(lane));
     }
   }
 
@@ -126,17 +129,6 @@ constexpr Index kFramesOfLines = 8;
 inline bool is_past_caches(const double* begin, Index n_numbers) {
   constexpr Index kHeld = 1 << 20, kLineOfCache = 64;  // bytes
   return n_numbers * Index{sizeof(double)} > kHeld && reinterpret_cast<std::uintptr_t>(begin) % kLineOfCache == 0;
-}
-
-// Frames after which a chain without evidence has forgotten where it was, to the last digit: with
-// d = 1 - sum_j min_i A_ij (Dobrushin), differences shrink by d in every step. Never more than kLongestWarmUp: with
-// evidence chains forget faster than that, or else it will be seen. A multiple of kFramesOfLines.
-inline Index warm_up(const Matrix& transmat) {
-  constexpr Index kLongestWarmUp = 512;
-  const double contraction = std::clamp(1 - transmat.colwise().minCoeff().sum(), 0x1p-52, 1 - 0x1p-52);
-  const double frames = std::ceil(-36.0 / std::log(contraction));
-  const Index enough = frames < static_cast<double>(kLongestWarmUp) ? static_cast<Index>(frames) : kLongestWarmUp;
-  return (enough + kFramesOfLines - 1) / kFramesOfLines * kFramesOfLines;
 }
 
 // All frames in groups of `width` stretches, cut at the starts of sequences where there are any nearby, else between

@@ -1,67 +1,142 @@
-// Filtering and smoothing of many frames at once: threads over groups of stretches.
+// Many frames at once: groups of stretches side by side, threads over groups.
 #pragma once
 
 #include <atomic>
 #include <vector>
 
 #include "drhmm/parallel.hpp"
-#include "drhmm/recursion/chain.hpp"
+#include "drhmm/recursion/sequence.hpp"
 
 namespace drhmm {
 
-enum class Pass { filter, smooth };
-
-namespace detail {
-
-// Sequences of which an edge between two stretches did not agree: their stretches started with too little knowledge.
-inline void mark_disagreeing(Pass pass, const SequenceStarts& starts, const std::vector<Stretch>& stretches,
-                             const std::vector<Edges>& edges, std::vector<char>& done) {
-  for (const Edges& own : edges) {
-    for (const Index t : own.disagreements) done[static_cast<std::size_t>(starts.sequence_of(t))] = 0;
+// One group of stretches in Value. The way back begins before the way forward is over: chunk by chunk, each with a
+// warm-up of its own, so that what is remembered stays in the cache. What a chunk assumed is compared with what the next
+// one finds.
+template <class Value, class Operator>
+void run_group(Pass pass, const ChainFacts& facts, const Operator& op, const Evidence& evidence, const Answers& answers,
+               const StretchGroup& group, Edges* edges, Index warm_up) {
+  using Engine = Recursion<Value, Operator>;
+  constexpr Index kBlock = Engine::kBlock;
+  const Index stride = op.template stride<Value>(), n_steps = group.n_steps();
+  const bool is_smoothed = pass == Pass::smooth && answers.posteriors != nullptr;
+  warm_up = (warm_up + kBlock - 1) / kBlock * kBlock;
+  // With many states the cache would hold hardly more than the warm-up of a chunk: chunks are long then.
+  const Index chunk = !is_smoothed ? kBlock : op.n_states() <= 8 ? 4096 / op.n_states() / kBlock * kBlock : 4096;
+  const Index capacity = is_smoothed ? chunk + warm_up : kBlock;
+  Engine engine(facts, op, evidence, answers, group, edges, capacity);
+  std::vector<Value> last(static_cast<std::size_t>(stride)), back(last), assumed(last), expected(last), before(last);
+  engine.set_unknown(last.data());
+  engine.set_unknown(assumed.data());
+  if (!is_smoothed) {
+    for (Index first = 0; first < n_steps; first += kBlock) {
+      const Index count = std::min(kBlock, n_steps - first);
+      engine.forward(first, count, 0, last.data());
+      if (answers.posteriors != nullptr) engine.write_filtered(first, count, 0);
+    }
+    engine.finish_forward(last.data());
   }
-  for (std::size_t k = 1; k < stretches.size(); ++k) {
-    const Index cut = stretches[k].begin;
-    if (cut == starts.n_frames() || stretches[k].begin == stretches[k].end) continue;
-    const Index sequence = starts.sequence_of(cut);
-    if (cut == starts.start(sequence)) continue;
+  Index filled = 0;
+  for (Index base = 0; base < n_steps && is_smoothed; base += chunk) {
+    const Index end = std::min(n_steps - base, capacity);
+    for (; filled < end; filled += kBlock) {
+      engine.forward(base + filled, std::min(kBlock, end - filled), filled, last.data());
+    }
+    const bool is_last = base + end == n_steps;
+    if (is_last) engine.finish_forward(last.data());
+    expected = assumed;
+    engine.set_unknown(back.data());
+    for (Index stop = end; stop > 0;) {
+      const Index first = (stop - 1) / kBlock * kBlock;
+      if (stop == chunk && !is_last) assumed = back;
+      const Value* earlier = base > 0 ? before.data() : nullptr;
+      if (first > 0) earlier = engine.messages + (first - 1) * stride;
+      engine.backward(base + first, stop - first, first, back.data(), earlier, first < chunk || is_last);
+      stop = first;
+    }
+    if (base > 0) {
+      for (int l = 0; l < kWidth<Value>; ++l) {
+        const Index t = group[l].from + base;
+        if (t >= group[l].to) continue;
+        std::vector<double> one(static_cast<std::size_t>(op.n_states())), other(one);
+        for (std::size_t i = 0; i < one.size(); ++i) one[i] = lane(expected[i], l), other[i] = lane(back[i], l);
+        if (!agree(one, other)) edges[l].disagreements.push_back(t);
+      }
+    }
+    if (is_last) break;
+    std::copy_n(engine.messages + (chunk - 1) * stride, stride, before.data());
+    filled = end - chunk;
+    engine.keep_from(chunk, filled);
+  }
+  for (int l = 0; l < kWidth<Value>; ++l) edges[l].is_hard = engine.is_hard(l);
+  if (answers.counts != nullptr) engine.accept_counts();
+  fence_streams();
+}
+
+// Sequences of which an edge between two stretches did not agree, or of which a stretch was hard, are not done.
+inline void mark_disagreeing(bool is_smoothed, const SequenceStarts& starts, const std::vector<Stretch>& stretches,
+                             const std::vector<Edges>& edges, std::vector<char>& done) {
+  for (std::size_t k = 0; k < stretches.size(); ++k) {
+    if (stretches[k].begin == stretches[k].end) continue;
+    for (const Index t : edges[k].disagreements) done[static_cast<std::size_t>(starts.sequence_of(t))] = 0;
+    if (edges[k].is_hard) {
+      const Index first = starts.sequence_of(stretches[k].from), last = starts.sequence_of(stretches[k].to - 1);
+      std::fill(done.begin() + first, done.begin() + last + 1, 0);
+    }
+    const Index cut = stretches[k].begin, sequence = starts.sequence_of(cut);
+    if (k == 0 || cut == starts.start(sequence)) continue;
     const bool forward = agree(edges[k - 1].before_end, edges[k].before_begin);
-    const bool backward = pass == Pass::filter || agree(edges[k - 1].back_to_end, edges[k].back_to_begin);
+    const bool backward = !is_smoothed || agree(edges[k - 1].back_to_end, edges[k].back_to_begin);
     if (!forward || !backward) done[static_cast<std::size_t>(sequence)] = 0;
   }
 }
 
-}  // namespace detail
+// What runs groups of stretches, behind one interface for all kinds of chains.
+class GroupRunner {
+ public:
+  virtual ~GroupRunner() = default;
+  virtual Index width() const = 0;  // stretches of a group
+  virtual void run_group(Pass pass, const Evidence& evidence, const Answers& answers, const StretchGroup& group,
+                         Edges* edges, Index warm_up) const = 0;
+};
 
-// Whether each sequence is done; empty, with nothing of use written, where that does not apply or does not pay.
-// log_ratios, posteriors (N, S) hold the sequences one after the other.
-inline std::vector<char> in_stretches(Pass pass, const Chain<double>& chain, const double* log_ratios,
-                                      const std::vector<Index>& lengths, int n_threads, double* posteriors) {
+// Whether each sequence is done; empty, with nothing of use written, where that does not pay. Answers of sequences that
+// are not done are of no use; transitions are counted only if all are done.
+inline std::vector<char> in_stretches(Pass pass, const GroupRunner& runner, Index warm_up, bool is_forced,
+                                      const Evidence& evidence, const SequenceStarts& starts, int n_threads, const Answers& answers) {
   constexpr Index kFewest = 32;     // frames per stretch
   constexpr Index kLongest = 8192;  // more stretches give threads something to do
-  if (chain.mixing == nullptr) return {};
-  const MixingSizes& mixing = *chain.mixing;
-  const Index width = mixing.stretches_together();
-  const SequenceStarts starts(lengths);
-  if (width == 1 || starts.n_frames() < kFewest * width) return {};
-  const Index n_warm_up = warm_up(chain.transmat);
-  const std::vector<Stretch> stretches = cut(starts, width, n_warm_up, kLongest);
+  const Index width = runner.width();
+  const Index n_frames = starts.n_frames(), n = evidence.n_columns;
+  if (n_frames < kFewest * std::max<Index>(width, 8) && !is_forced) return {};
+  if (width == 1 && n_frames < 4 * warm_up) return {};
+  const std::vector<Stretch> stretches = cut(starts, width, warm_up, kLongest);
   // A frame in a stretch takes about two fifths of the time of one alone; warm-ups must not eat that up.
-  if (2 * width * n_steps(stretches, width) > 5 * starts.n_frames()) return {};
+  if (2 * width * n_steps(stretches, width) > 5 * n_frames && !is_forced) return {};
 
   std::vector<Edges> edges(stretches.size());
-  std::atomic<bool> ordinary{true};
-  parallel_for(static_cast<Index>(stretches.size()) / width, n_threads, [&](Index k) {
-    if (!ordinary) return;
+  const Index n_groups = static_cast<Index>(stretches.size()) / width;
+  std::vector<RowMatrix> counts(answers.counts == nullptr ? 0 : static_cast<std::size_t>(n_groups));
+  parallel_for(n_groups, n_threads, [&](Index k) {
     const StretchGroup group(starts, stretches.data() + k * width, width);
-    Edges* const own = edges.data() + k * width;
-    const bool is_ordinary = pass == Pass::filter ? mixing.filter(log_ratios, group, own, posteriors)
-                                                  : mixing.smooth(log_ratios, group, own, n_warm_up, posteriors);
-    fence_streams();
-    if (!is_ordinary) ordinary = false;
+    Answers own = answers;
+    if (answers.counts != nullptr) {
+      counts[static_cast<std::size_t>(k)].setZero(n, n);
+      own.counts = counts[static_cast<std::size_t>(k)].data();
+    }
+    runner.run_group(pass, evidence, own, group, edges.data() + k * width, warm_up);
   });
-  if (!ordinary) return {};
-  std::vector<char> done(lengths.size(), 1);
-  detail::mark_disagreeing(pass, starts, stretches, edges, done);
+  std::vector<char> done(static_cast<std::size_t>(starts.n_sequences()), 1);
+  mark_disagreeing(pass == Pass::smooth && answers.posteriors != nullptr, starts, stretches, edges, done);
+  if (answers.counts != nullptr) {
+    if (std::find(done.begin(), done.end(), 0) != done.end()) return {};
+    for (const RowMatrix& own : counts) Rows(answers.counts, n, n) += own;
+  }
+  if (answers.log_likelihoods != nullptr) {
+    std::fill_n(answers.log_likelihoods, starts.n_sequences(), 0.0);
+    for (const Edges& own : edges) {
+      for (const auto& [t, gain] : own.gains) answers.log_likelihoods[starts.sequence_of(t)] += gain;
+    }
+  }
   return done;
 }
 

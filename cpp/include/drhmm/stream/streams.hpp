@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -11,8 +12,7 @@
 #include "drhmm/features/sample_window.hpp"
 #include "drhmm/parallel.hpp"
 #include "drhmm/ratio/least_squares.hpp"
-#include "drhmm/recursion/live.hpp"
-#include "drhmm/recursion/sequences.hpp"
+#include "drhmm/recursion/chain.hpp"
 
 namespace drhmm {
 
@@ -33,14 +33,22 @@ class Streams {
     bool live;
   };
 
-  // The last of the chain's states is the unknown if the chain has one state more than n_known.
-  Streams(Framing framing, const ConstRows& transmat, const Eigen::Map<const Vector>& startprob, Index n_known,
-          Index lag)
-      : framing_(std::move(framing)), chain_(transmat, startprob), n_known_(n_known), lag_(lag) {}
+  // The last of the chain's columns is the unknown if it has one more than n_known.
+  Streams(Framing framing, std::shared_ptr<const Chain> chain, Index n_known, Index lag)
+      : framing_(std::move(framing)), chain_(std::move(chain)), n_known_(n_known), lag_(lag) {
+    engines_.push_back(chain_->live());
+  }
+  // A copy has memory to work with of its own.
+  Streams(const Streams& other) : Streams(other.framing_, other.chain_, other.n_known_, other.lag_) {
+    first_free_ = other.first_free_;
+    rows_ = other.rows_;
+  }
+  Streams& operator=(Streams&&) = default;
+  Streams(Streams&&) = default;
 
   const Framing& framing() const { return framing_; }
-  Index n_states() const { return chain_.n_states(); }
-  Range range() const { return chain_.narrow.range; }
+  const Chain& chain() const { return *chain_; }
+  const LiveEngine& engine() const { return engines_[0]; }
   Index n_known() const { return n_known_; }
   Index lag() const { return lag_; }
   Index n_rows() const { return static_cast<Index>(rows_.size()); }
@@ -58,7 +66,7 @@ class Streams {
         return first_free_++;
       }
     }
-    rows_.push_back({SampleWindow(framing_), LiveSequence(n_states(), lag_), true});
+    rows_.push_back({SampleWindow(framing_), LiveSequence(chain_->n_columns(), lag_), true});
     return first_free_++;
   }
 
@@ -94,16 +102,18 @@ class Streams {
   // NaN for rows that have no frame t - lag yet. All rows go on, or none of them: the first that fails is reported.
   SequenceStatus advance(const RowSamples& step, const ConstRows& evidence, int n_threads, Rows answers) {
     constexpr Index kBlock = 256;
-    if (!step.dt.empty()) chain_.reach(*std::max_element(step.dt.begin(), step.dt.end()));
+    const Index n_blocks = (step.size() + kBlock - 1) / kBlock;
+    while (static_cast<Index>(engines_.size()) < n_blocks) engines_.push_back(chain_->live());
     std::vector<Status> statuses(step.rows.size());
-    parallel_for((step.size() + kBlock - 1) / kBlock, n_threads, [&](Index block) {
-      Vector posterior(n_states());
+    parallel_for(n_blocks, n_threads, [&](Index block) {
+      const LiveEngine& engine = engines_[static_cast<std::size_t>(block)];
+      Vector posterior(n_columns());
       for (Index k = block * kBlock; k < std::min((block + 1) * kBlock, step.size()); ++k) {
         const auto place = static_cast<std::size_t>(k);
         bool has_answer = false;
         statuses[place] =
             row(step.rows[place])
-                .sequence.propose(chain_, evidence.row(k).data(), step.dt[place], posterior.data(), has_answer);
+                .sequence.propose(engine, evidence.row(k).data(), step.dt[place], posterior.data(), has_answer);
         if (!statuses[place].ok()) continue;
         if (has_answer) {
           if (!among_known(posterior.data(), answers.row(k).data())) statuses[place].outcome = Outcome::none_known;
@@ -119,7 +129,7 @@ class Streams {
       const auto place = static_cast<std::size_t>(k);
       Row& target = row(step.rows[place]);
       target.window.push(framing_, step.samples.row(k).data(), step.dt[place]);
-      target.sequence.commit();
+      target.sequence.commit(engine());
     }
     return {};
   }
@@ -128,45 +138,44 @@ class Streams {
   Status advance_one(const LeastSquaresRatio& ratio, const double* sample, std::int64_t dt, double* answer,
                      bool& has_answer) {
     Row& only = row(0);
-    if (dt > 1) chain_.reach(dt);
     frame_.resize(static_cast<std::size_t>(framing_.frame_size()));
     scratch_.resize(ratio.scratch_size());
-    evidence_.resize(static_cast<std::size_t>(n_states()));
-    posterior_.resize(static_cast<std::size_t>(n_states()));
+    evidence_.resize(static_cast<std::size_t>(n_columns()));
+    posterior_.resize(static_cast<std::size_t>(n_columns()));
     const bool complete = only.window.frame(framing_, sample, dt, frame_.data());
-    ratio.log_ratios_of_one(frame_.data(), !complete, scratch_.data(), evidence_.data(), n_states());
-    const Status status = only.sequence.propose(chain_, evidence_.data(), dt, posterior_.data(), has_answer);
+    ratio.log_ratios_of_one(frame_.data(), !complete, scratch_.data(), evidence_.data(), n_columns());
+    const Status status = only.sequence.propose(engine(), evidence_.data(), dt, posterior_.data(), has_answer);
     if (!status.ok()) return status;
     if (has_answer && !among_known(posterior_.data(), answer))
       return {Outcome::none_known, status.frame, status.column};
     only.window.push(framing_, sample, dt);
-    only.sequence.commit();
+    only.sequence.commit(engine());
     return status;
   }
 
-  // posterior (S) <- p(x_t-back | y_1..y_t) of one row.
-  Status posterior(Index i, Index back, double* out) const { return row(i).sequence.posterior(chain_, back, out); }
+  // posterior (C) <- p(x_t-back | y_1..y_t) of one row.
+  Status posterior(Index i, Index back, double* out) { return row(i).sequence.posterior(engine(), back, out); }
 
   // Multiplications of a recursion step of n rows, about.
   Index work(Index n, std::int64_t longest_gap) const {
-    return n * n_states() * n_states() * (lag_ + 1) + chain_.work_to_reach(longest_gap);
+    return n * chain_->n_states() * chain_->n_states() * (lag_ + 1) + 10 * chain_->work_to_reach(longest_gap);
   }
-
-  // Gaps that restored rows remember may be longer than any that this object has seen.
-  void reach(std::int64_t dt) { chain_.reach(dt); }
 
  private:
   // answer (n_known) <- posterior (S), given that the state is a known one; false if nothing is left for these.
   bool among_known(const double* posterior, double* answer) const {
     constexpr double kSmallest = 1e-290;
     double known = 1;
-    if (n_known_ < n_states()) known = std::accumulate(posterior, posterior + n_known_, 0.0);
+    if (n_known_ < n_columns()) known = std::accumulate(posterior, posterior + n_known_, 0.0);
     for (Index i = 0; i < n_known_; ++i) answer[i] = posterior[i] / known;
     return known >= kSmallest;
   }
 
+  Index n_columns() const { return chain_->n_columns(); }
+
   Framing framing_;
-  LiveChain chain_;
+  std::shared_ptr<const Chain> chain_;
+  std::vector<LiveEngine> engines_;  // one for each block of rows; engines belong to one thread at a time
   Index n_known_;
   Index lag_;
   Index first_free_ = 0;

@@ -1,0 +1,42 @@
+// Who may use a live object, and when a call gives up the GIL.
+#pragma once
+
+#include <atomic>
+#include <stdexcept>
+
+#include "arrays.hpp"
+
+namespace drhmm::bindings {
+
+// Raises instead of waiting: two threads that feed one sequence are a mistake, whatever the order.
+class Exclusive {
+ public:
+  explicit Exclusive(std::atomic_flag& busy) : busy_(busy) {
+    if (busy_.test_and_set(std::memory_order_acquire)) {
+      throw std::runtime_error(
+          "the stream is in use by another thread, or by the ratio source that it waits for: give every thread a "
+          "stream of its own");
+    }
+  }
+  ~Exclusive() { busy_.clear(std::memory_order_release); }
+  Exclusive(const Exclusive&) = delete;
+  Exclusive& operator=(const Exclusive&) = delete;
+
+ private:
+  std::atomic_flag& busy_;
+};
+
+// Below this many multiplications (some microseconds) a call keeps the GIL: a thread that gives it up may wait
+// milliseconds to get it back.
+constexpr Index kWorthReleasing = 50000;
+
+inline py::object not_implemented() { return py::reinterpret_borrow<py::object>(Py_NotImplemented); }
+
+template <class Work>
+auto without_gil_if(bool is_long, const Work& work) {
+  if (!is_long) return work();
+  const py::gil_scoped_release release;
+  return work();
+}
+
+}  // namespace drhmm::bindings

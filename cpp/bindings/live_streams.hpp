@@ -1,0 +1,238 @@
+// Many live sequences on one model, as Python sees them.
+#pragma once
+
+#include <pybind11/stl.h>
+
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "exclusive.hpp"
+#include "framing.hpp"
+#include "report.hpp"
+#include "snapshot_arrays.hpp"
+
+namespace drhmm::bindings {
+
+class LiveStreams {
+ public:
+  LiveStreams(Streams streams, std::shared_ptr<LeastSquaresRatio> ratio)
+      : streams_(std::move(streams)), ratio_(std::move(ratio)) {}
+
+  static std::unique_ptr<LiveStreams> make(std::shared_ptr<const Chain> chain, const Array& mean, const Array& scale,
+                                           Index window, Index n_known, Index lag,
+                                           std::shared_ptr<LeastSquaresRatio> ratio) {
+    require(chain != nullptr, "chain must not be None");
+    require(n_known == chain->n_columns() || n_known == chain->n_columns() - 1, "n_known must be S or S - 1");
+    check_size(lag, "lag");
+    Framing framing = make_framing(mean, scale, window);
+    require(ratio == nullptr || (ratio->n_states() == n_known && ratio->framing().frame_size() == framing.frame_size()),
+            "ratio must have the states and the frames of the model");
+    return std::make_unique<LiveStreams>(Streams(std::move(framing), std::move(chain), n_known, lag), std::move(ratio));
+  }
+
+  Steps add(Index n) {
+    const Exclusive guard(busy_);
+    check_size(n, "n");
+    const Index before = streams_.n_rows();
+    Steps added(n);
+    std::int64_t* const rows = added.mutable_data();
+    Index n_added = 0;
+    try {
+      for (; n_added < n; ++n_added) rows[n_added] = streams_.add();
+    } catch (...) {  // out of memory: rows that nobody knows of must not stay
+      for (Index k = 0; k < n_added; ++k) streams_.retire(rows[k]);
+      streams_.forget_rows_from(before);
+      throw;
+    }
+    return added;
+  }
+
+  void reset(const std::vector<Index>& which) {
+    const Exclusive guard(busy_);
+    check(which);
+    for (const Index row : which) streams_.reset(row);
+  }
+
+  void retire(const std::vector<Index>& which) {
+    const Exclusive guard(busy_);
+    check(which);
+    for (const Index row : which) streams_.retire(row);
+  }
+
+  Flags live() const {
+    const Exclusive guard(busy_);
+    Flags result(streams_.n_rows());
+    for (Index i = 0; i < streams_.n_rows(); ++i) result.mutable_at(i) = streams_.row(i).live;
+    return result;
+  }
+
+  Steps n_frames() const {
+    const Exclusive guard(busy_);
+    Steps result(streams_.n_rows());
+    for (Index i = 0; i < streams_.n_rows(); ++i) result.mutable_at(i) = streams_.row(i).sequence.n_frames();
+    return result;
+  }
+
+  // One frame for every active row; answers (n, n_known), NaN where there is none.
+  std::pair<Report, Array> step(const Array& samples, const Flags& active, const Steps& dt, int n_threads,
+                                const py::object& evaluate) {
+    const Exclusive guard(busy_);
+    const ConstRows input = rows(samples, "samples");
+    const Index n = streams_.n_rows();
+    require(input.rows() == n && input.cols() == streams_.framing().n_columns(), "samples must be (n, d)");
+    require(active.ndim() == 1 && active.shape(0) == n, "active must have one entry per row");
+    const std::int64_t* steps = checked_steps(dt, n);
+    RowSamples taken;
+    for (Index i = 0; i < n; ++i) {
+      if (!active.at(i)) continue;
+      require(streams_.row(i).live, "a retired row is active");
+      taken.rows.push_back(i);
+      taken.dt.push_back(steps[i]);
+    }
+    check_finite(input, active.data());
+    taken.samples.resize(taken.size(), input.cols());
+    for (Index k = 0; k < taken.size(); ++k) {
+      taken.samples.row(k) = input.row(taken.rows[static_cast<std::size_t>(k)]);
+    }
+    RowMatrix answers(taken.size(), streams_.n_known());
+    // Before the rows go on: without memory for the answers, they must not.
+    Array output = new_rows(n, streams_.n_known());
+    SequenceStatus status = advance(taken, n_threads, evaluate, answers);
+    if (!status.status.ok()) status.sequence = taken.rows[static_cast<std::size_t>(status.sequence)];
+    Rows out = mutable_rows(output);
+    out.setConstant(std::numeric_limits<double>::quiet_NaN());
+    for (Index k = 0; k < taken.size(); ++k) out.row(taken.rows[static_cast<std::size_t>(k)]) = answers.row(k);
+    return {report(status), std::move(output)};
+  }
+
+  // One frame for the only row: (d) -> (n_known), None while there is no answer yet, or a report if it failed.
+  // NotImplemented if the arguments need a second look: x is no plain vector of doubles, or dt no plain integer.
+  py::object step_one(const py::handle& x, const py::handle& dt, const py::object& evaluate) {
+    const Index d = streams_.framing().n_columns();
+    // Exactly an array: a subclass may mean more by its numbers, such as a mask.
+    const bool is_plain = Py_TYPE(x.ptr()) == py::detail::npy_api::get().PyArray_Type_;
+    if (!is_plain || !PyLong_CheckExact(dt.ptr())) return not_implemented();
+    const auto array = py::reinterpret_borrow<py::array>(x);
+    constexpr int kPlain = py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_ | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
+    if (array.ndim() != 1 || array.shape(0) != d || (array.flags() & kPlain) != kPlain) return not_implemented();
+    const py::dtype type = array.dtype();
+    if (type.num() != py::detail::npy_api::NPY_DOUBLE_ || type.byteorder() != '=') return not_implemented();
+    const long long steps = PyLong_AsLongLong(dt.ptr());
+    if (steps < 1 || steps > kLongestGap) {
+      PyErr_Clear();
+      return not_implemented();
+    }
+    const Exclusive guard(busy_);
+    require(streams_.n_rows() == 1, "step_one needs one row");
+    const auto* const sample = static_cast<const double*>(array.data());
+    check_finite({sample, 1, d}, nullptr);
+    const py::object output = new_vector(streams_.n_known());
+    auto* const out = static_cast<double*>(static_cast<void*>(py::detail::array_proxy(output.ptr())->data));
+    bool has_answer = false;
+    Status status;
+    if (ratio_ != nullptr) {
+      status = without_gil_if(streams_.work(1, steps) + ratio_->work_per_frame() >= kWorthReleasing,
+                              [&] { return streams_.advance_one(*ratio_, sample, steps, out, has_answer); });
+    } else {
+      has_answer = streams_.row(0).sequence.n_frames() >= streams_.lag();
+      RowMatrix answers(1, streams_.n_known());
+      status = advance({{0}, ConstRows(sample, 1, d), {steps}}, 1, evaluate, answers).status;
+      std::copy(answers.data(), answers.data() + answers.size(), out);
+    }
+    if (!status.ok()) return py::cast(report({status, 0}));
+    return has_answer ? output : py::none();
+  }
+
+  // p(x_t-back | y_1..y_t) of one row, (S).
+  std::pair<Report, Array> posterior(Index row, Index back) {
+    const Exclusive guard(busy_);
+    check({row});
+    require(back >= 0 && (back == 0 || back < streams_.row(row).sequence.n_kept()), "back reaches too far");
+    Array output(streams_.chain().n_columns());
+    return {report({streams_.posterior(row, back, output.mutable_data()), row}), output};
+  }
+
+  // p(x_t | y_1..y_t) of every row, (n, S); NaN in retired rows.
+  std::pair<Report, Array> posteriors() {
+    const Exclusive guard(busy_);
+    Array output = new_rows(streams_.n_rows(), streams_.chain().n_columns());
+    Rows out = mutable_rows(output);
+    SequenceStatus status;
+    for (Index i = 0; i < streams_.n_rows() && status.status.ok(); ++i) {
+      out.row(i).setConstant(std::numeric_limits<double>::quiet_NaN());
+      if (streams_.row(i).live) status = {streams_.posterior(i, 0, out.row(i).data()), i};
+    }
+    return {report(status), std::move(output)};
+  }
+
+  // The state of all rows: name -> array.
+  py::dict state() const {
+    const Exclusive guard(busy_);
+    return to_arrays(Snapshot::of(streams_));
+  }
+
+  // The opposite of state, on an object without rows.
+  void restore(const py::dict& state) {
+    const Exclusive guard(busy_);
+    require(streams_.n_rows() == 0, "restore needs an object without rows");
+    streams_ = to_snapshot(streams_, state).restored(streams_);
+  }
+
+ private:
+  static constexpr std::int64_t kLongestGap = std::int64_t{1} << 53;
+
+  // NaN is a missing sample; an infinite one is a mistake.
+  static void check_finite(const ConstRows& samples, const bool* active) {
+    for (Index i = 0; i < samples.rows(); ++i) {
+      if (active != nullptr && !active[i]) continue;
+      for (Index j = 0; j < samples.cols(); ++j) {
+        if (!std::isinf(samples(i, j))) continue;
+        const std::string value = samples(i, j) > 0 ? "inf" : "-inf";
+        const std::string name = active == nullptr ? "x" : "X";
+        const std::string place = (active == nullptr ? "" : "row " + std::to_string(i) + ", ") + "column ";
+        throw std::invalid_argument(name + " has an infinite value (" + value + ") at " + place + std::to_string(j));
+      }
+    }
+  }
+
+  void check(const std::vector<Index>& which) const {
+    for (const Index row : which) require(row >= 0 && row < streams_.n_rows(), "there is no such row");
+  }
+
+  SequenceStatus advance(const RowSamples& taken, int n_threads, const py::object& evaluate, RowMatrix& answers) {
+    RowMatrix frames;
+    std::vector<char> missing;
+    RowMatrix evidence(taken.size(), streams_.chain().n_columns());
+    const std::int64_t longest_gap = taken.dt.empty() ? 1 : *std::max_element(taken.dt.begin(), taken.dt.end());
+    const Index recursion_work = streams_.work(taken.size(), longest_gap);
+    const auto recurse = [&] {
+      return streams_.advance(taken, {evidence.data(), evidence.rows(), evidence.cols()}, n_threads,
+                              {answers.data(), answers.rows(), answers.cols()});
+    };
+    if (ratio_ != nullptr) {
+      return without_gil_if(recursion_work + taken.size() * ratio_->work_per_frame() >= kWorthReleasing, [&] {
+        streams_.frames(taken, frames, missing);
+        streamed_log_ratios(*ratio_, frames, missing, n_threads, {evidence.data(), evidence.rows(), evidence.cols()});
+        return recurse();
+      });
+    }
+    streams_.frames(taken, frames, missing);
+    for (Index k = 0; k < taken.size(); ++k) {
+      if (missing[static_cast<std::size_t>(k)]) frames.row(k).setConstant(std::numeric_limits<double>::quiet_NaN());
+    }
+    const auto values = evaluate(to_numpy(frames)).cast<Array>();
+    const ConstRows returned = rows(values, "log_ratios");
+    require(returned.rows() == evidence.rows() && returned.cols() == evidence.cols(), "log_ratios must be (k, S)");
+    evidence = returned;
+    return without_gil_if(recursion_work >= kWorthReleasing, recurse);
+  }
+
+  mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+  Streams streams_;
+  std::shared_ptr<LeastSquaresRatio> ratio_;
+};
+
+}  // namespace drhmm::bindings

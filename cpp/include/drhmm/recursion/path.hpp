@@ -1,0 +1,200 @@
+// The most probable path: the products of the chain with max in place of sum, on logarithms, to which nothing is too small.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "drhmm/interruption.hpp"
+#include "drhmm/recursion/evidence.hpp"
+#include "drhmm/recursion/kept_memory.hpp"
+#include "drhmm/recursion/powers.hpp"
+
+namespace drhmm {
+
+// log of A^dt for the gaps of one call, each computed once: A^dt is a product of one factor A^(d 16^k) for each digit d of
+// dt to the base 16, and factors are kept.
+class GapPaths {
+ public:
+  GapPaths(const Powers<double>& powers, const Powers<Scaled>& scaled_powers)
+      : powers_(powers), scaled_powers_(scaled_powers) {}
+
+  std::shared_ptr<const Dense<0>> log_power(std::int64_t dt) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto& kept = logs_[dt];
+    if (kept != nullptr) return kept;
+    const bool fits = powers_.reach(dt).complete;
+    const RowMatrix logs = fits ? RowMatrix(power(powers_, factors_, dt).array().log())
+                                : RowMatrix(power(scaled_powers_, scaled_factors_, dt).unaryExpr([](const Scaled& x) {
+                                    return x.log();
+                                  }));
+    auto made = std::make_shared<const Dense<0>>(logs);
+    if (static_cast<std::size_t>(logs.size()) * logs_.size() < kMostKept) {
+      kept = made;
+    } else {
+      logs_.erase(dt);
+    }
+    return made;
+  }
+
+ private:
+  static constexpr std::size_t kMostKept = std::size_t{1} << 23;  // numbers
+  template <class Number>
+  using Factors = std::unordered_map<std::int64_t, NumberMatrix<Number>>;
+
+  // The last digit of dt that is not 0, in its place.
+  static std::int64_t last_digit(std::int64_t dt) {
+    std::int64_t place = 1;
+    while ((dt / place & 15) == 0) place *= 16;
+    return (dt / place & 15) * place;
+  }
+
+  template <class Number>
+  static NumberMatrix<Number> power(const Powers<Number>& powers, Factors<Number>& factors, std::int64_t dt) {
+    check_interruption();
+    const std::int64_t digit = last_digit(dt);
+    if (digit != dt) return product<Number>(power(powers, factors, dt - digit), factor(powers, factors, digit));
+    return factor(powers, factors, digit);
+  }
+  template <class Number>
+  static const NumberMatrix<Number>& factor(const Powers<Number>& powers, Factors<Number>& factors, std::int64_t digit) {
+    const auto found = factors.find(digit);
+    if (found != factors.end()) return found->second;
+    std::size_t k = 0;
+    while ((digit >> k & 1) == 0) ++k;
+    const NumberMatrix<Number>& square = powers.reach(digit).of[k]->matrix;
+    const std::int64_t rest = digit - (std::int64_t{1} << k);
+    NumberMatrix<Number> made = rest == 0 ? square : product<Number>(factor(powers, factors, rest), square);
+    return factors.emplace(digit, std::move(made)).first->second;
+  }
+  template <class Number>
+  static NumberMatrix<Number> product(const NumberMatrix<Number>& one, const NumberMatrix<Number>& other) {
+    return one * other;
+  }
+
+  const Powers<double>& powers_;
+  const Powers<Scaled>& scaled_powers_;
+  std::mutex mutex_;
+  std::unordered_map<std::int64_t, std::shared_ptr<const Dense<0>>> logs_;
+  Factors<double> factors_;
+  Factors<Scaled> scaled_factors_;
+};
+
+namespace detail {
+
+// Evidence of a row further apart than this goes the careful way, relative to the states that can be reached: the others
+// must not push scores to where digits are lost.
+constexpr double kOrdinarySpread = 1e4;
+
+// Which state each state of each frame comes from: two bits for each of up to four states, or a number.
+template <int N>
+class Origins {
+ public:
+  static constexpr bool kPacked = N > 0 && N <= 4;
+  using Code = std::conditional_t<kPacked, std::uint8_t, std::uint16_t>;
+
+  Origins(Index n_frames, Index n_states)
+      : n_(kPacked ? 1 : n_states), codes_(static_cast<std::size_t>(n_frames * n_)) {}
+  DRHMM_INLINE void set(Index t, const Best* scores, Index n_states) {
+    if constexpr (kPacked) {
+      unsigned code = 0;
+      for (int j = 0; j < N; ++j) code |= static_cast<unsigned>(scores[j].from) << (2 * j);
+      codes_.data()[t] = static_cast<Code>(code);
+    } else {
+      for (Index j = 0; j < n_states; ++j) codes_.data()[t * n_ + j] = static_cast<Code>(scores[j].from);
+    }
+  }
+  Index operator()(Index t, Index state) const {
+    if constexpr (kPacked) return codes_.data()[t] >> (2 * state) & 3;
+    return codes_.data()[t * n_ + state];
+  }
+
+ private:
+  Index n_;
+  KeptMemory<Code> codes_;
+};
+
+}  // namespace detail
+
+// path (T): argmax over x_1..x_T of p(x_1..x_T | y_1..y_T) for the columns at the frames, whatever happened in gaps between
+// them; of equally probable predecessors the first state wins. op: with logarithms; log_start (states): before the first
+// frame. At most 65536 states. log_probability (null: not wanted) <- that of the path and its evidence.
+template <class Operator>
+Status best_path(const Operator& op, const Vector& log_start, const Evidence& evidence, Index begin, Index n_frames,
+                 GapPaths& gaps, std::int64_t* path, double* log_probability) {
+  constexpr int kN = Operator::kStates;
+  const Index n = kN > 0 ? kN : op.n_states(), n_columns = kN > 0 ? kN : op.n_columns();
+  const auto room = static_cast<std::size_t>(kN > 0 ? kN : op.template stride<Best>());
+  detail::Origins<kN> origins(n_frames, n);
+  std::vector<Best> memory(2 * room);
+  Best fixed[kN > 0 ? 2 * kN : 1];
+  Best *const scores = kN > 0 ? fixed : memory.data(), *const next = scores + room;
+  for (Index i = 0; i < n; ++i) scores[i] = Best(log_start[i]);
+  std::vector<double> plain(static_cast<std::size_t>(n_columns));
+  double total = 0;
+  Status status;
+  for (Index t = 0; t < n_frames; ++t) {
+    const Index frame = begin + t;
+    if (t % kFramesBetweenChecks == 0) check_interruption();
+    if (t > 0) {
+      for (Index i = 0; i < n; ++i) scores[i].from = static_cast<std::int32_t>(i);
+      const std::int64_t dt = evidence.steps(frame);
+      if (dt == 1) {
+        op.forward(scores, next);
+      } else {
+        gaps.log_power(dt)->forward(scores, next);
+      }
+      origins.set(t, next, n);
+      std::copy_n(next, n, scores);
+    }
+    const double* row = evidence.row(frame);
+    double pivot = row[0], least = row[0], sum = row[0];
+    for (Index c = 1; c < n_columns; ++c) {
+      pivot = row[c] > pivot ? row[c] : pivot;
+      least = row[c] < least ? row[c] : least;
+      sum += row[c];
+    }
+    if (!(pivot - least <= detail::kOrdinarySpread) || sum != sum) {
+      std::copy_n(row, n_columns, plain.data());
+      make_plain(plain.data(), n_columns);
+      row = plain.data();
+      pivot = kNever;
+      for (Index c = 0; c < n_columns && status.ok(); ++c) {
+        if (row[c] != row[c]) status = {Outcome::partial_nan, t, c};
+      }
+      for (Index i = 0; i < n; ++i) {
+        if (scores[i].score > kNever) pivot = std::max(pivot, row[op.column_of(i)]);
+      }
+      if (status.ok() && pivot == kNever) status = {Outcome::impossible, t, -1};
+      if (!status.ok()) return status;
+    }
+    for (Index i = 0; i < n; ++i) {
+      const double weight = row[kN > 0 ? i : op.column_of(i)] - pivot;
+      scores[i].score = scores[i].score > kNever ? scores[i].score + weight : kNever;
+    }
+    total += pivot;
+    constexpr Index kRescale = 16;  // frames after which scores are taken from the best of them again
+    if (t % kRescale == 0) {
+      double most = scores[0].score;
+      for (Index i = 1; i < n; ++i) most = std::max(most, scores[i].score);
+      for (Index i = 0; i < n; ++i) scores[i].score -= most;
+      total += most;
+    }
+  }
+  Index state = 0;
+  for (Index i = 1; i < n; ++i) {
+    if (scores[i].score > scores[state].score) state = i;
+  }
+  if (log_probability != nullptr) *log_probability = total + scores[state].score;
+  for (Index t = n_frames - 1; t >= 0; --t) {
+    path[begin + t] = op.column_of(state);
+    state = origins(t, state);
+  }
+  return status;
+}
+
+}  // namespace drhmm

@@ -1,0 +1,727 @@
+// Forward-backward over a group of stretches, in blocks of frames: weights first, then steps without any check, then one
+// rescaling by a power of two.
+//
+//   f(t) = w(t) .* A^T f(t-1)      b(t-1) = A (w(t) .* b(t))      p(x_t | y) ~ f(t) .* b(t)
+//
+// Messages are brought to a sum of 2^kTop. In a chain that is not mixing, an entry that falls below 2^-950 of the sum is
+// held there (it is "at the floor"); the way back sees whether such an entry has more than 2^-400 of a posterior. Then the
+// stretch is hard: its answers are of no use, and it must be done in Scaled, which has no floor.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "drhmm/recursion/chain.hpp"
+#include "drhmm/recursion/kept_memory.hpp"
+#include "drhmm/recursion/powers.hpp"
+#include "drhmm/recursion/stretch.hpp"
+
+namespace drhmm {
+
+// What a recursion needs to know of a chain beside its products.
+struct ChainFacts {
+  Way way = Way::best;
+  Vector start;             // (states)
+  double bits = 0;          // -log2 of the smallest positive transition
+  bool is_mixing = false;   // every transition has at least 2^-20: one step makes up for almost any evidence
+  bool can_start_anywhere = false;
+  std::unique_ptr<Powers<double>> powers;
+  std::unique_ptr<Powers<Scaled>> scaled_powers;
+
+  bool needs_scaled() const { return way == Way::scaled || (way == Way::best && bits > 60); }
+  const Powers<double>& powers_in(const double*) const { return *powers; }
+  const Powers<Scaled>& powers_in(const Scaled*) const { return *scaled_powers; }
+};
+
+template <class Value, class Operator>
+class Recursion {
+ public:
+  static constexpr Index kBlock = 8;
+  static constexpr int kLanesHere = kWidth<Value>;
+  static constexpr int kN = Operator::kStates;
+
+  // capacity: steps that are remembered at a time, a multiple of kBlock
+  Recursion(const ChainFacts& facts, const Operator& op, const Evidence& evidence, const Answers& answers,
+            const StretchGroup& group, Edges* edges, Index capacity)
+      : facts_(facts),
+        op_(op),
+        evidence_(evidence),
+        answers_(answers),
+        group_(group),
+        edges_(edges),
+        stride_(op.template stride<Value>()),
+        columns_(op.template column_stride<Value>()),
+        budget_((550 - kBlock * facts.bits) * 0.6931471805599453),
+        is_streamed_(posteriors_are_streamed()),
+        memory_(static_cast<std::size_t>((capacity + 1) * (stride_ + columns_) + (kBlock + 1) * columns_ + 4 * (stride_ + kPadding) +
+                                         op.n_counts() + 16)),
+        is_careful_(static_cast<std::size_t>(capacity / kBlock), 0) {
+    Value* at = memory_.data();
+    const auto take = [&](Index n) { return std::exchange(at, at + n); };
+    messages = take(capacity * stride_);
+    weights = take(capacity * columns_);
+    posteriors_ = take(kBlock * columns_ + kLanes<double>);
+    one_ = take(stride_ + kPadding), two_ = take(stride_ + kPadding), three_ = take(stride_ + kPadding);
+    reach_ = take(columns_);
+    sums_ = take(op.n_counts());
+    std::fill_n(sums_, op.n_counts(), Value{});
+    for (Value* scratch : {one_, two_, three_}) std::fill_n(scratch, stride_ + kPadding, Value{});
+    row_.resize(static_cast<std::size_t>(columns_));
+  }
+
+  Value *messages, *weights;  // (capacity, stride), (capacity, column stride) of the steps that are remembered
+
+  Index stride() const { return stride_; }
+  Index column_stride() const { return columns_; }
+  const Status& status() const { return status_; }
+  bool at_floor() const { return at_floor_; }
+  bool is_hard(int l) const {
+    if constexpr (is_scaled<Value>) return (void)l, false;
+    else return !(lane(hard_, l) < 0.5);
+  }
+  void forget_floors() {
+    if constexpr (!is_scaled<Value>) hard_ = Value{};
+    at_floor_ = false;
+  }
+
+  // A message of which nothing is known.
+  void set_unknown(Value* m) const {
+    for (Index i = 0; i < stride_; ++i) m[i] = i < op_.n_states() ? top() : Value{};
+  }
+
+  // m, the message of the step before `first`, becomes that of step first + count - 1; place: where these steps are
+  // remembered. False if the status says that something is wrong with the evidence.
+  bool forward(Index first, Index count, Index place, Value* m) {
+    Value* const f = messages + place * stride_;
+    Value* const w = weights + place * columns_;
+    const bool is_eventful = count < kBlock || evidence_.dt != nullptr || !group_.is_uneventful(first, count);
+    bool is_far = is_scaled<Value>;
+    if constexpr (!is_scaled<Value>) is_far = !weigh(first, count, w);
+    if (kLanesHere == 1 && first == 0 && !facts_.can_start_anywhere) is_far = true;
+    is_careful_[static_cast<std::size_t>(place / kBlock)] = is_eventful || is_far;
+    if (is_eventful || is_far) return eventful_forward(first, count, is_far, m, w, f);
+    if constexpr (!is_scaled<Value>) plain_forward(m, w, f);
+    return true;
+  }
+
+  // b, the backward message of step first + count - 1, becomes that of the step before `first`, of which `before` is the
+  // forward message (null: none). Writes posteriors, and counts transitions, of steps that belong to their stretches.
+  void backward(Index first, Index count, Index place, Value* b, const Value* before, bool is_written) {
+    if (answers_.counts != nullptr && is_written) return block_backward<true>(first, count, place, b, before, is_written);
+    block_backward<false>(first, count, place, b, before, is_written);
+  }
+
+  // One frame of one sequence: m <- w .* (A^dt)^T m, and weights (C) for the way back; steps is 0 at the start. False if
+  // the status says that something is wrong with the evidence.
+  bool step_forward(const double* log_ratios, std::int64_t steps, Value* m, Value* w) {
+    if (steps == 1) {
+      op_.forward(m, one_);
+      std::copy_n(one_, stride_, m);
+    } else if (steps > 1) {
+      across_gap<true>(&steps, m);
+    }
+    return condition(log_ratios, m, w);
+  }
+  // b <- A^dt (w .* b), where f and w are those of the frame that b belongs to.
+  void step_backward(const Value* f, const Value* w, std::int64_t dt, Value* b) {
+    if (!facts_.is_mixing) drop_unreachable(f, b);
+    rescale<false>(b);
+    if (!facts_.is_mixing) verify(f, b);
+    if (dt == 1) {
+      op_.backward(b, w, one_);
+      std::copy_n(one_, stride_, b);
+    } else {
+      op_.weigh(b, w);
+      across_gap<false>(&dt, b);
+    }
+  }
+  // out (C) <- f .* b, by column and normalised; b null: f alone.
+  void posterior_of(const Value* f, const Value* b, double* out) {
+    for (Index i = 0; i < n_states(); ++i) two_[i] = b == nullptr ? f[i] : f[i] * b[i];
+    if (b != nullptr && !facts_.is_mixing) verify(f, b);
+    keep_posterior(two_, 0);
+    for (Index c = 0; c < n_columns(); ++c) out[c] = double(posteriors_[c]);
+  }
+
+  // Filtered posteriors of steps that are remembered.
+  void write_filtered(Index first, Index count, Index place) {
+    for (Index k = 0; k < count; ++k) keep_posterior(messages + (place + k) * stride_, k);
+    write<1>(first, count);
+  }
+
+  // The steps from `first` on become the first ones that are remembered.
+  void keep_from(Index first, Index count) {
+    std::copy_n(messages + first * stride_, count * stride_, messages);
+    std::copy_n(weights + first * columns_, count * columns_, weights);
+    std::copy_n(is_careful_.begin() + first / kBlock, (count + kBlock - 1) / kBlock, is_careful_.begin());
+  }
+
+  // Log of the sum of a message before it was rescaled, up to a constant; and that of a start, with the same constant.
+  double level_of(const Value* m) const { return level(0, m); }
+  double level_of_start() const { return scale(0) + (is_scaled<Value> ? 0 : kTop * kLog2); }
+
+  // Adds the transitions that were counted so far to the answers, or forgets them.
+  void accept_counts() {
+    op_.for_each_count([&](Index k, Index i, Index j, double factor) {
+      if (factor == 0) return;  // what an impossible transition would weigh may be infinite
+      double count = 0;
+      if constexpr (is_scaled<Value>) {
+        count = double(sums_[k] * Scaled(factor));
+      } else {
+        for (int l = 0; l < kLanesHere; ++l) count += lane(sums_[k], l) * factor;
+      }
+      answers_.counts[i * op_.n_columns() + j] += count;
+    });
+    forget_counts();
+  }
+  void forget_counts() { std::fill_n(sums_, op_.n_counts(), Value{}); }
+
+  // Shows the edges that lie at the end of all steps what is known there.
+  void finish_forward(const Value* m) {
+    for (int l = 0; l < kLanesHere; ++l) {
+      if (group_[l].begin < group_[l].end && group_[l].from + group_.n_steps() == group_[l].end) close(l, m);
+    }
+  }
+
+ private:
+  static constexpr Index kPadding = 8;  // products of squares may be padded where those of the chain are not
+  static constexpr int kTop = 500;
+  static constexpr double kFloor = 0x1p-450, kMatters = 0x1p-400, kSmallestSum = 0x1p-600;
+  static constexpr bool kInRegisters = kN > 0 && kN <= (kLanesHere > 1 ? 8 : 4);
+
+  static Value top() { return same<Value>(is_scaled<Value> ? 1.0 : 0x1p500); }
+  Index n_states() const { return kN > 0 ? kN : op_.n_states(); }
+  Index n_columns() const { return kN > 0 ? kN : op_.n_columns(); }
+  Index stride_here() const { return kN > 0 ? kN : stride_; }
+  Index columns_here() const { return kN > 0 ? kN : columns_; }
+
+  DRHMM_INLINE Value sum_of(const Value* m) const {
+    if constexpr (std::is_same_v<Value, double> && kLanes<double> > 1 && kN == 0) {
+      Lanes<double> some{};
+      Index i = 0;
+      for (; i + kLanes<double> <= n_states(); i += kLanes<double>) some += load(m + i);
+      double sum = 0;
+      for (; i < n_states(); ++i) sum += m[i];
+      for (int l = 0; l < kLanes<double>; ++l) sum += lane_of(some, l);
+      return sum;
+    } else {
+      Value sum = m[0];
+      for (Index i = 1; i < n_states(); ++i) sum += m[i];
+      return sum;
+    }
+  }
+
+  // Multiplies by a power of two, so that the sum is at the top; entries that are possible stay above the floor. What
+  // forward messages are divided by is remembered for the likelihood.
+  template <bool is_forward>
+  DRHMM_INLINE void rescale(Value* m) {
+    if constexpr (is_scaled<Value>) {
+      Scaled most(0);
+      for (Index i = 0; i < n_states(); ++i) most = most < m[i] ? m[i] : most;
+      for (Index i = 0; i < n_states(); ++i) m[i] = m[i].times_power_of_two(-most.exponent());
+      if (is_forward) exponents_ += most.exponent();
+    } else {
+      const Value sum = sum_of(m), floor = same<Value>(kFloor), none{}, one = same<Value>(1.0);
+      hard_ = sum > 0x1p-500 ? hard_ : one;  // also NaN; below, no power of two brings it to the top
+      const Bits<Value> biased = biased_exponent(sum);
+      if (is_forward) exponents_ += biased, ++n_rescaled_;
+      const Value factor = power_to_level<Value, kTop>(biased);
+      if (facts_.is_mixing) {
+        for (Index i = 0; i < stride_here(); ++i) m[i] = m[i] * factor;
+        return;
+      }
+      Value least = one;
+      for (Index i = 0; i < stride_here(); ++i) {
+        const Value x = m[i] * factor;
+        const Value held = x > floor ? x : floor;
+        m[i] = x > none ? held : none;
+        least = m[i] == floor ? none : least;
+      }
+      if (!at_floor_) at_floor_ = !all_below(one - least, 0.5);
+    }
+  }
+
+  // ---- evidence
+
+  // m <- m .* w, relative to the likeliest of the columns that can be reached.
+  bool condition(const double* log_ratios, Value* m, Value* w) {
+    double pivot = 0;
+    bool is_lost = false;
+    op_.by_column(m, reach_);
+    status_.outcome = weights_of_reachable(log_ratios, n_columns(), reach_, facts_.is_mixing,
+                                           std::exp2(facts_.bits - 550), w, row_.data(), pivot, status_.column, is_lost);
+    if (!status_.ok()) return false;
+    if constexpr (!is_scaled<Value>) {
+      if (is_lost) hard_ = 1;
+    }
+    for (Index c = n_columns(); c < columns_here(); ++c) w[c] = Value(0);
+    pivots_ += pivot;
+    op_.weigh(m, w);
+    rescale<true>(m);
+    return true;
+  }
+
+  // x (kBlock, columns) <- log ratios; 0 where a stretch is over
+  void read(Index first, Index count, Value* x) const {
+    const Index n = n_columns();
+    if constexpr (kLanesHere == 1) {
+      const double* from = evidence_.row(group_[0].from + first);
+      const Index n_there = std::clamp<Index>(group_[0].n_steps() - first, 0, count);
+      for (Index k = 0; k < kBlock; ++k, from += n) {
+        for (Index c = 0; c < n; ++c) x[k * columns_here() + c] = k < n_there ? from[c] : 0.0;
+      }
+    } else {
+      const double* rows[kLanesHere];
+      bool whole = count == kBlock;
+      for (int l = 0; l < kLanesHere; ++l) {
+        rows[l] = evidence_.row(group_[l].from + first);
+        whole = whole && group_[l].n_steps() - first >= count;
+      }
+      if (whole && columns_here() == n) {
+        for (Index place = 0; place < kBlock * n; place += kLanesHere) {
+          for (int l = 0; l < kLanesHere; ++l) {
+            prefetch_read(rows[l] + place + kBlock * n);
+            x[place + l] = load(rows[l] + place);
+          }
+          transpose(x + place);
+        }
+        return;
+      }
+      for (int l = 0; l < kLanesHere; ++l) {
+        const Index n_there = std::clamp<Index>(group_[l].n_steps() - first, 0, count);
+        for (Index k = 0; k < kBlock; ++k) {
+          for (Index c = 0; c < n; ++c) put(x[k * columns_here() + c], l, k < n_there ? rows[l][k * n + c] : 0.0);
+        }
+      }
+    }
+  }
+
+  // w (kBlock, columns) <- weights of the frames; false where steps without checks could leave the range of double.
+  bool weigh(Index first, Index count, Value* w) {
+    read(first, count, w);
+    Value spread{}, check{};
+    relative(w, spread, check);
+    if (!all_below(check, HUGE_VAL)) {
+      read(first, count, w);
+      for (Index k = 0; k < kBlock; ++k) make_plain(w + k * columns_here(), n_columns());
+      check = spread = Value{};
+      relative(w, spread, check);
+      if (!all_below(check, HUGE_VAL)) {  // partly NaN, or nothing is possible
+        if constexpr (kLanesHere == 1) return false;
+        const Value one = same<Value>(1.0);
+        hard_ = check < HUGE_VAL ? hard_ : one;
+      }
+    }
+    if (facts_.is_mixing || all_below(spread, budget_)) return true;
+    if constexpr (kLanesHere > 1) {
+      const Value one = same<Value>(1.0);
+      hard_ = spread < budget_ ? hard_ : one;
+      return true;
+    }
+    return false;
+  }
+
+  void relative(Value* w, Value& spread, Value& check) {
+    for (Index k = 0; k < kBlock; ++k) {
+      Value* const row = w + k * columns_here();
+      if (facts_.is_mixing) {
+        make_relative<false>(row, n_columns(), pivots_of_block_[k], spread);
+      } else {
+        make_relative<true>(row, n_columns(), pivots_of_block_[k], spread);
+      }
+      for (Index c = n_columns(); c < columns_here(); ++c) row[c] = same<Value>(kNever);
+    }
+    check = make_weights(w, kBlock * columns_here());
+  }
+
+  // ---- forward
+
+  DRHMM_INLINE void plain_forward(Value* m, const Value* w, Value* f) {
+    if constexpr (kInRegisters) {
+      Value x[kN], y[kN];
+      std::copy_n(m, kN, x);
+      for (Index k = 0; k < kBlock; ++k) {
+        op_.forward(x, w + k * kN, y);
+        if (k == kBlock - 1) rescale<true>(y);
+        for (int i = 0; i < kN; ++i) f[k * kN + i] = x[i] = y[i];
+      }
+      std::copy_n(x, kN, m);
+    } else {
+      for (Index k = 0; k < kBlock; ++k) {
+        op_.forward(k == 0 ? m : f + (k - 1) * stride_, w + k * columns_, f + k * stride_);
+      }
+      rescale<true>(f + (kBlock - 1) * stride_);
+      std::copy_n(f + (kBlock - 1) * stride_, stride_, m);
+    }
+    for (Index k = 0; k < kBlock; ++k) pivots_ += pivots_of_block_[k];
+  }
+
+  // Blocks with starts and ends of sequences and stretches, gaps, or evidence that is far apart.
+  bool eventful_forward(Index first, Index count, bool is_far, Value* m, Value* w, Value* f) {
+    for (Index k = 0; k < count; ++k) {
+      const Index step = first + k;
+      const std::uint8_t starting = group_.starting(step);
+      if ((group_.cut(step) | starting) != 0) show_forward(step, m);
+      predict(step, starting, m);
+      Value* const own = w + k * columns_;
+      if (is_far) {
+        if constexpr (kLanesHere == 1) {
+          const Index t = group_[0].from + step;
+          if (!condition(evidence_.row(t), m, own)) return status_.frame = t, false;
+        }
+      } else if constexpr (!is_scaled<Value>) {
+        pivots_ += pivots_of_block_[k];
+        op_.weigh(m, own);
+        const Value one = same<Value>(1.0);
+        // Where the first frame speaks for states that are no start, too much is lost.
+        if (starting != 0 && !facts_.can_start_anywhere) hard_ = sum_of(m) > 0x1p470 ? hard_ : one;
+        rescale<true>(m);
+      }
+      std::copy_n(m, stride_, f + k * stride_);
+    }
+    return true;
+  }
+
+  // m <- (A^dt)^T m; in lanes in which a sequence starts, from its start.
+  void predict(Index step, std::uint8_t starting, Value* m) {
+    if (evidence_.dt == nullptr) {
+      if (kLanesHere > 1 || starting == 0) {
+        op_.forward(m, one_);
+        std::copy_n(one_, stride_, m);
+      }
+      return set_start(starting, m);
+    }
+    set_start(starting, m);
+    std::int64_t dt[kLanesHere];
+    steps_of(step, starting, dt);
+    across_gap<true>(dt, m);
+  }
+  void set_start(std::uint8_t lanes, Value* m) const {
+    for (int l = 0; lanes >> l != 0; ++l) {
+      if ((lanes >> l & 1) == 0) continue;
+      for (Index i = 0; i < n_states(); ++i) {
+        if constexpr (is_scaled<Value>) {
+          m[i] = Scaled(facts_.start[i]);
+        } else {
+          put(m[i], l, facts_.start[i] * 0x1p500);
+        }
+      }
+    }
+  }
+  // Steps of the chain that lead to a step of the group, in each lane; from the start of a sequence one less.
+  void steps_of(Index step, std::uint8_t starting, std::int64_t* dt) const {
+    for (int l = 0; l < kLanesHere; ++l) {
+      const Index t = group_[l].from + step;
+      dt[l] = t < group_[l].to ? evidence_.dt[t] - (starting >> l & 1) : 1;
+    }
+  }
+
+  // m <- (A^dt)^T m, or A^dt m, each lane with a dt of its own.
+  template <bool is_forward>
+  void across_gap(const std::int64_t* dt, Value* m) {
+    std::int64_t longest = 0, digits = 0;
+    for (int l = 0; l < kLanesHere; ++l) {
+      longest = std::max(longest, dt[l]);
+      digits |= dt[l];
+    }
+    using Number = std::conditional_t<is_scaled<Value>, Scaled, double>;
+    const auto& squares = facts_.powers_in(static_cast<const Number*>(nullptr)).reach(longest);
+    for (int k = 0; digits >> k != 0; ++k) {
+      if ((digits >> k & 1) == 0) continue;
+      if (static_cast<std::size_t>(k) >= squares.of.size()) {  // does not fit in double
+        if constexpr (!is_scaled<Value>) {
+          for (int l = 0; l < kLanesHere; ++l) {
+            if (dt[l] >> k != 0) put(hard_, l, 1.0);
+          }
+        }
+        return;
+      }
+      const auto& square = *squares.of[static_cast<std::size_t>(k)];
+      if constexpr (is_scaled<Value>) {
+        const Eigen::Map<const NumberVector<Scaled>> before(m, n_states());
+        const NumberVector<Scaled> after = is_forward ? NumberVector<Scaled>(square.matrix.transpose() * before)
+                                                      : NumberVector<Scaled>(square.matrix * before);
+        std::copy_n(after.data(), n_states(), m);
+      } else {
+        if (k == 0) {
+          is_forward ? op_.forward(m, one_) : op_.backward(m, one_);
+        } else {
+          is_forward ? square.products.forward(m, one_) : square.products.backward(m, one_);
+        }
+        Value is_on{};
+        for (int l = 0; l < kLanesHere; ++l) put(is_on, l, static_cast<double>(dt[l] >> k & 1));
+        for (Index i = 0; i < n_states(); ++i) m[i] = is_on > 0.5 ? one_[i] : m[i];
+        if (!facts_.is_mixing) rescale<is_forward>(m);
+      }
+    }
+  }
+
+  // ---- backward
+
+  template <bool with_counts>
+  DRHMM_INLINE void block_backward(Index first, Index count, Index place, Value* b, const Value* before,
+                                   bool is_written) {
+    const bool is_careful = is_careful_[static_cast<std::size_t>(place / kBlock)] != 0;
+    if (is_careful || count < kBlock) {
+      steps_backward<with_counts, true>(first, count, place, b, before, is_written);
+    } else {
+      steps_backward<with_counts, false>(first, kBlock, place, b, before, is_written);
+    }
+    if (is_written) write<-1>(first, count);
+  }
+
+  template <bool with_counts, bool is_careful>
+  DRHMM_INLINE void steps_backward(Index first, Index count, Index place, Value* b, const Value* before,
+                                   bool is_written) {
+    Value registers[kInRegisters ? 2 * kN : 1];
+    Value* const back = kInRegisters ? registers : b;
+    Value* const next = kInRegisters ? registers + kN : one_;
+    if constexpr (kInRegisters) std::copy_n(b, kN, back);
+    for (Index k = count - 1; k >= 0; --k) {
+      const Value* const f = messages + (place + k) * stride_here();
+      const Value* const w = weights + (place + k) * columns_here();
+      if (is_careful || k == count - 1) {
+        if (!facts_.is_mixing) drop_unreachable(f, back);
+        rescale<false>(back);
+        if (!facts_.is_mixing) verify(f, back);
+      }
+      if (is_written) {
+        if constexpr (kInRegisters) {
+          Value p[kN];
+          for (int i = 0; i < kN; ++i) p[i] = f[i] * back[i];
+          keep_posterior(p, k);
+        } else {
+          for (Index i = 0; i < n_states(); ++i) two_[i] = f[i] * back[i];
+          keep_posterior(two_, k);
+        }
+      }
+      const std::uint8_t starting = is_careful ? group_.starting(first + k) : 0;
+      if constexpr (with_counts) {
+        std::copy_n(back, stride_here(), three_);
+        op_.weigh(three_, w);  // w(t) .* b(t)
+      }
+      if (is_careful && evidence_.dt != nullptr) {
+        std::int64_t dt[kLanesHere];
+        steps_of(first + k, starting, dt);
+        op_.weigh(back, w);
+        across_gap<false>(dt, back);
+      } else {
+        op_.backward(back, w, next);
+        std::copy_n(next, stride_here(), back);
+      }
+      if constexpr (with_counts) {
+        const Value* const earlier = k > 0 ? f - stride_here() : before;
+        if (earlier != nullptr) count_transitions(first + k, starting, earlier, back);
+      }
+      if constexpr (is_careful) {
+        set_unknown(starting, back);
+        if (group_.cut(first + k) != 0) show(first + k, back, &Edges::back_to_begin, &Edges::back_to_end);
+      }
+    }
+    if constexpr (kInRegisters) std::copy_n(back, kN, b);
+  }
+
+  void set_unknown(std::uint8_t lanes, Value* m) const {
+    for (int l = 0; lanes >> l != 0; ++l) {
+      if ((lanes >> l & 1) == 0) continue;
+      for (Index i = 0; i < n_states(); ++i) {
+        if constexpr (is_scaled<Value>) {
+          m[i] = Scaled(1);
+        } else {
+          put(m[i], l, 0x1p500);
+        }
+      }
+    }
+  }
+
+  // A backward message without the states that the forward pass cannot be in: they do not count, and left in, their
+  // evidence could outweigh that of all others.
+  DRHMM_INLINE void drop_unreachable(const Value* f, Value* b) const {
+    for (Index i = 0; i < n_states(); ++i) {
+      if constexpr (is_scaled<Value>) {
+        if (!(f[i] > Scaled(0))) b[i] = Scaled(0);
+      } else {
+        const Value none{};
+        b[i] = f[i] > none ? b[i] : none;
+      }
+    }
+  }
+
+  // Whether an entry at the floor, of either message, has more than a trace of the posterior.
+  DRHMM_INLINE void verify(const Value* f, const Value* b) {
+    if constexpr (!is_scaled<Value>) {
+      if (!at_floor_) return;
+      const Value floor = same<Value>(kFloor), one = same<Value>(1.0), none{};
+      Value sum{}, held{};
+      for (Index i = 0; i < n_states(); ++i) {
+        const Value p = f[i] * b[i];
+        const Value least = f[i] < b[i] ? f[i] : b[i];
+        const Value share = least > floor ? none : p;
+        held = share > held ? share : held;
+        sum += p;
+      }
+      hard_ = sum > kSmallestSum ? hard_ : one;
+      hard_ = held > sum * kMatters ? one : hard_;
+    }
+  }
+
+  // Adds p(x_t-1 = i, x_t = j | y) without A_ij, for lanes in which frame t is one of their own and no first one.
+  // earlier: f(t-1); back: b(t-1); three_: w(t) .* b(t).
+  DRHMM_INLINE void count_transitions(Index step, std::uint8_t starting, const Value* earlier, const Value* back) {
+    Value total = earlier[0] * back[0];
+    for (Index i = 1; i < n_states(); ++i) total += earlier[i] * back[i];
+    Value share = same<Value>(1.0);
+    for (int l = 0; l < kLanesHere; ++l) {
+      if (belongs(group_[l].from + step, l) && (starting >> l & 1) == 0) continue;
+      if constexpr (kLanesHere == 1) return;
+      else put(share, l, 0.0);
+    }
+    share = share / total;
+    for (Index i = 0; i < n_states(); ++i) two_[i] = earlier[i] * share;
+    op_.count(two_, three_, sums_);
+  }
+
+  // ---- answers
+
+  bool belongs(Index t, int l) const { return t >= group_[l].begin && t < group_[l].end; }
+
+  // Row k of the block <- m, summed by column and normalised.
+  DRHMM_INLINE void keep_posterior(const Value* m, Index k) {
+    Value* const out = posteriors_ + k * n_columns();
+    op_.by_column(m, out);
+    Value sum = out[0];
+    for (Index c = 1; c < n_columns(); ++c) sum += out[c];
+    const Value factor = same<Value>(1.0) / sum;
+    for (Index c = 0; c < n_columns(); ++c) out[c] = out[c] * factor;
+  }
+
+  // Rows of the posteriors that belong to the stretches; the block that is written next lies in that direction.
+  template <int kDirection>
+  void write(Index first, Index count) {
+    const Index n = n_columns();
+    if constexpr (kLanesHere == 1) {
+      const Stretch& own = group_[0];
+      const Index begin = std::clamp<Index>(own.begin - own.from - first, 0, count);
+      const Index end = std::clamp<Index>(own.end - own.from - first, 0, count);
+      double* const rows = answers_.posteriors + (own.from + first) * n;
+      for (Index place = begin * n; place < end * n; ++place) rows[place] = double(posteriors_[place]);
+    } else {
+      double* rows[kLanesHere];
+      bool whole = count == kBlock;
+      for (int l = 0; l < kLanesHere; ++l) {
+        const Stretch& own = group_[l];
+        rows[l] = answers_.posteriors + (own.from + first) * n;
+        whole = whole && own.from + first >= own.begin && own.from + first + count <= own.end;
+      }
+      if (whole) {
+        for (Index place = 0; place < kBlock * n; place += kLanesHere) {
+          transpose(posteriors_ + place);
+          for (int l = 0; l < kLanesHere; ++l) {
+            if (is_streamed_) {
+              stream(posteriors_[place + l], rows[l] + place);
+            } else {
+              prefetch_write(rows[l] + place + kDirection * kBlock * n);
+              store<double>(posteriors_[place + l], rows[l] + place);
+            }
+          }
+        }
+        return;
+      }
+      for (int l = 0; l < kLanesHere; ++l) {
+        const Stretch& own = group_[l];
+        const Index begin = std::clamp<Index>(own.begin - own.from - first, 0, count) * n;
+        const Index end = std::clamp<Index>(own.end - own.from - first, 0, count) * n;
+        for (Index place = begin; place < end; ++place) rows[l][place] = lane(posteriors_[place], l);
+      }
+    }
+  }
+
+  bool posteriors_are_streamed() const {
+    if (answers_.posteriors == nullptr) return false;
+    for (int l = 0; l < kLanesHere; ++l) {
+      const double* const begin = answers_.posteriors + group_[l].from * op_.n_columns();
+      if (!is_past_caches(begin, group_.n_frames_in_all() * op_.n_columns())) return false;
+    }
+    return true;
+  }
+
+  // ---- edges of stretches, and likelihoods between them
+
+  void show_forward(Index step, const Value* m) {
+    if (group_.cut(step) != 0) show(step, m, &Edges::before_begin, &Edges::before_end);
+    if (answers_.log_likelihoods == nullptr) return;
+    const unsigned lanes = group_.cut(step) | group_.starting(step);
+    for (int l = 0; l < kLanesHere; ++l) {
+      if ((lanes >> l & 1) == 0) continue;
+      const Index t = group_[l].from + step;
+      if (t > group_[l].begin && t <= group_[l].end) close(l, m, t);
+      const bool is_starting = (group_.starting(step) >> l & 1) != 0;
+      opened_[l] = is_starting ? scale(l) + (is_scaled<Value> ? 0 : kTop * kLog2) : level(l, m);
+    }
+  }
+  void close(int l, const Value* m, Index t = -1) {
+    if (answers_.log_likelihoods == nullptr) return;
+    edges_[l].gains.emplace_back((t < 0 ? group_[l].end : t) - 1, level(l, m) - opened_[l]);
+  }
+  // Log of what all messages have been divided by, and of the sum of one before that.
+  double scale(int l) const {
+    if constexpr (is_scaled<Value>) {
+      return pivots_ + kLog2 * static_cast<double>(exponents_);
+    } else {
+      const double exponent = static_cast<double>(exponent_of(l)) - static_cast<double>(n_rescaled_) * (1023 + kTop);
+      return lane(pivots_, l) + kLog2 * exponent;
+    }
+  }
+  double level(int l, const Value* m) const {
+    if constexpr (is_scaled<Value>) {
+      return scale(l) + sum_of(m).log();
+    } else {
+      return scale(l) + std::log(lane(sum_of(m), l));
+    }
+  }
+  std::uint64_t exponent_of(int l) const {
+    std::uint64_t exponent;
+    std::memcpy(&exponent, reinterpret_cast<const char*>(&exponents_) + l * 8, sizeof exponent);
+    return exponent;
+  }
+
+  void show(Index step, const Value* m, std::vector<double> Edges::* at_begin, std::vector<double> Edges::* at_end) {
+    if constexpr (!is_scaled<Value>) {
+      group_.show(step, edges_, at_begin, at_end, [&](int l) {
+        std::vector<double> message(static_cast<std::size_t>(n_states()));
+        for (Index i = 0; i < n_states(); ++i) message[static_cast<std::size_t>(i)] = lane(m[i], l);
+        return message;
+      });
+    }
+  }
+
+  static constexpr double kLog2 = 0.6931471805599453;
+
+  const ChainFacts& facts_;
+  const Operator& op_;
+  const Evidence evidence_;
+  const Answers answers_;
+  const StretchGroup& group_;
+  Edges* edges_;
+  Index stride_, columns_;
+  double budget_;
+  bool is_streamed_;
+  KeptMemory<Value> memory_;
+  std::vector<char> is_careful_;  // blocks that are remembered
+  Value *posteriors_, *one_, *two_, *three_, *reach_, *sums_;
+  std::vector<double> row_;
+  Status status_;
+  bool at_floor_ = false;
+  // Scaled has a single exponent and no lanes; its log scale is a number.
+  std::conditional_t<is_scaled<Value>, char, Value> hard_{};
+  std::conditional_t<is_scaled<Value>, double, Value> pivots_{};
+  std::conditional_t<is_scaled<Value>, double, Value> pivots_of_block_[kBlock] = {};
+  std::conditional_t<is_scaled<Value>, std::int64_t, Bits<std::conditional_t<is_scaled<Value>, double, Value>>>
+      exponents_{};
+  std::int64_t n_rescaled_ = 0;
+  double opened_[kLanesHere] = {};
+};
+
+}  // namespace drhmm

@@ -1,0 +1,208 @@
+// One whole sequence, piece by piece: forward with a checkpoint at the begin of each piece, then back. Pieces in which
+// double loses what matters are repeated in Scaled.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "drhmm/interruption.hpp"
+#include "drhmm/recursion/ranges.hpp"
+#include "drhmm/recursion/recursion.hpp"
+
+namespace drhmm {
+
+namespace detail {
+
+// The pieces of a sequence in one kind of number.
+template <class Value, class Operator>
+class Pieces {
+ public:
+  Pieces(const ChainFacts& facts, const Operator& op, const Evidence& evidence, const Answers& answers,
+         const StretchGroup& group, Index piece)
+      : recursion(facts, op, evidence, answers, group, &edges_, std::min(piece, rounded(group.n_steps()))),
+        n_frames_(group.n_steps()),
+        piece_(piece) {}
+
+  Recursion<Value, Operator> recursion;
+
+  Index stride() const { return recursion.stride(); }
+
+  // m, the message before piece k, becomes that of its last frame; gain is increased by the log likelihood of the piece.
+  bool forward(Index k, std::vector<Value>& m, double& gain, bool is_filtered = false) {
+    check_interruption();
+    const double before = k == 0 ? recursion.level_of_start() : recursion.level_of(m.data());
+    for (Index first = k * piece_; first < end(k); first += kBlock) {
+      const Index count = std::min(kBlock, end(k) - first), place = first - k * piece_;
+      if (!recursion.forward(first, count, place, m.data())) return false;
+      if (is_filtered) recursion.write_filtered(first, count, place);
+    }
+    gain += recursion.level_of(m.data()) - before;
+    return true;
+  }
+
+  // b, the backward message of the last frame of piece k, becomes that of the frame before the piece, of which `before` is
+  // the forward message.
+  void backward(Index k, std::vector<Value>& b, const std::vector<Value>& before) {
+    for (Index first = (end(k) - 1) / kBlock * kBlock; first >= k * piece_; first -= kBlock) {
+      const Index place = first - k * piece_;
+      const Value* earlier = k > 0 ? before.data() : nullptr;
+      if (place > 0) earlier = recursion.messages + (place - 1) * stride();
+      recursion.backward(first, std::min(kBlock, end(k) - first), place, b.data(), earlier, true);
+    }
+  }
+
+ private:
+  static constexpr Index kBlock = Recursion<Value, Operator>::kBlock;
+  static Index rounded(Index n) { return (n + kBlock - 1) / kBlock * kBlock; }
+  Index end(Index k) const { return std::min((k + 1) * piece_, n_frames_); }
+
+  Edges edges_;
+  Index n_frames_, piece_;
+};
+
+}  // namespace detail
+
+// Quick: the operator for double; General: that for Scaled, of the same chain.
+template <class Quick, class General>
+class SequenceRecursion {
+ public:
+  // answers.log_likelihoods: of this sequence only
+  SequenceRecursion(const ChainFacts& facts, const Quick& quick, const General& general, const Evidence& evidence,
+                    const Answers& answers, const StretchGroup& group)
+      : facts_(facts), general_(general), evidence_(evidence), answers_(answers), group_(group),
+        piece_(std::max<Index>(65536 / (quick.template stride<double>() + quick.n_columns()) / 64 * 64, 64)),
+        n_pieces_((group.n_steps() + piece_ - 1) / piece_),
+        narrow_(facts, quick, evidence, answers, group, piece_),
+        gains_(static_cast<std::size_t>(n_pieces_), 0.0) {}
+
+  Status run(Pass pass) {
+    const Status status = pass == Pass::filter || answers_.posteriors == nullptr ? filter() : smooth();
+    if (status.ok() && answers_.log_likelihoods != nullptr) {
+      double total = 0;
+      for (const double gain : gains_) total += gain;
+      *answers_.log_likelihoods = total;
+    }
+    return status;
+  }
+
+ private:
+  using Message = std::vector<double>;
+  using WideMessage = std::vector<Scaled>;
+
+  Message unknown() const {
+    Message m(static_cast<std::size_t>(narrow_.stride()));
+    narrow_.recursion.set_unknown(m.data());
+    return m;
+  }
+
+  // Nothing comes back to verify floors: a piece with an entry at the floor is done in Scaled.
+  Status filter() {
+    const bool is_written = answers_.posteriors != nullptr;
+    Message m = unknown();
+    WideMessage wide;  // not empty: the message is this one
+    for (Index k = 0; k < n_pieces_; ++k) {
+      double& gain = gains_[static_cast<std::size_t>(k)];
+      if (wide.empty() && !facts_.needs_scaled()) {
+        const Message before = m;
+        const bool is_possible = narrow_.forward(k, m, gain, is_written);
+        if (!narrow_.recursion.at_floor() && !narrow_.recursion.is_hard(0)) {
+          if (!is_possible) return narrow_.recursion.status();
+          continue;
+        }
+        narrow_.recursion.forget_floors();
+        m = before;
+      }
+      if (!wide_) make_wide();
+      if (wide.empty()) wide = widened(m, wide_->stride());
+      gain = 0;
+      if (!wide_->forward(k, wide, gain, is_written)) return wide_->recursion.status();
+      m = narrowed(wide, narrow_.stride());
+      if (is_clean(m)) wide.clear();
+    }
+    return {};
+  }
+
+  Status smooth() {
+    const Index last = n_pieces_ - 1;
+    if (facts_.needs_scaled()) return smooth_in_scaled(0, last, unknown(), back_);
+    Message m = unknown();
+    for (Index k = 0; k <= last; ++k) {
+      checkpoints_.push_back(m);
+      const bool is_possible = narrow_.forward(k, m, gains_[static_cast<std::size_t>(k)]);
+      if (!is_possible && !narrow_.recursion.is_hard(0)) return narrow_.recursion.status();
+      if (narrow_.recursion.is_hard(0)) {  // nothing was possible, or evidence or a gap does not fit in double
+        back_ = unknown();
+        return smooth_in_scaled(0, last, unknown(), back_);
+      }
+    }
+    back_ = unknown();
+    Index clean_end = last;  // pieces up to this one have answers that depend on no floor of what comes after them
+    Message clean_back = back_;
+    double unused = 0;
+    for (Index k = last; k >= 0; --k) {
+      const Message& before = checkpoints_[static_cast<std::size_t>(k)];
+      if (k < last) {
+        m = before;
+        narrow_.forward(k, m, unused);
+      }
+      narrow_.backward(k, back_, before);
+      if (narrow_.recursion.is_hard(0)) {
+        while (!is_clean(checkpoints_[static_cast<std::size_t>(k)]) && k > 0) --k;
+        narrow_.recursion.forget_floors();
+        narrow_.recursion.forget_counts();
+        back_ = clean_back;
+        const Status status = smooth_in_scaled(k, clean_end, checkpoints_[static_cast<std::size_t>(k)], back_);
+        if (!status.ok()) return status;
+      }
+      if (is_clean(back_)) {
+        clean_end = k - 1;
+        clean_back = back_;
+        if (answers_.counts != nullptr) narrow_.recursion.accept_counts();
+      }
+    }
+    return {};
+  }
+
+  // Pieces first..last from the message before them, and back to there; back becomes the message before them.
+  Status smooth_in_scaled(Index first, Index last, const Message& before, Message& back) {
+    if (!wide_) make_wide();
+    std::vector<WideMessage> checkpoints;
+    WideMessage m = widened(before, wide_->stride());
+    for (Index k = first; k <= last; ++k) {
+      checkpoints.push_back(m);
+      double& gain = gains_[static_cast<std::size_t>(k)] = 0;
+      if (!wide_->forward(k, m, gain)) return wide_->recursion.status();
+    }
+    WideMessage b = widened(back.empty() ? unknown() : back, wide_->stride());
+    double unused = 0;
+    for (Index k = last; k >= first; --k) {
+      const WideMessage& own = checkpoints[static_cast<std::size_t>(k - first)];
+      if (k < last) {
+        m = own;
+        wide_->forward(k, m, unused);
+      }
+      wide_->backward(k, b, own);
+    }
+    if (answers_.counts != nullptr) wide_->recursion.accept_counts();
+    back = narrowed(b, narrow_.stride());
+    return {};
+  }
+
+  void make_wide() {
+    wide_ = std::make_unique<detail::Pieces<Scaled, General>>(facts_, general_, evidence_, answers_, group_, piece_);
+  }
+
+  const ChainFacts& facts_;
+  const General& general_;
+  const Evidence evidence_;
+  const Answers answers_;
+  const StretchGroup& group_;
+  Index piece_, n_pieces_;
+  detail::Pieces<double, Quick> narrow_;
+  std::unique_ptr<detail::Pieces<Scaled, General>> wide_;
+  std::vector<double> gains_;
+  std::vector<Message> checkpoints_;
+  Message back_;
+};
+
+}  // namespace drhmm

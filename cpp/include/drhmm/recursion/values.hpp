@@ -1,0 +1,112 @@
+// The kinds of numbers that a recursion runs on, under the same few names.
+//
+//   double         one sequence, or one stretch of it
+//   Lanes<double>  several stretches side by side, one in each lane
+//   Scaled         one sequence whose messages leave the range of double
+//   Best           the score of the best path so far (max in place of sum), and where it comes from
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "drhmm/lanes.hpp"
+#include "drhmm/recursion/scaled.hpp"
+
+namespace drhmm {
+
+// Stretches that one value belongs to.
+template <class Value>
+constexpr int kWidth = std::is_same_v<Value, Lanes<double>> ? kLanes<double> : 1;
+
+template <class Value>
+constexpr bool is_scaled = std::is_same_v<Value, Scaled>;
+
+constexpr double kNever = -HUGE_VAL;  // the logarithm of 0
+
+// Semiring of best paths: * adds logarithms, + keeps the better one, the first of equal ones.
+struct Best {
+  double score;
+  std::int32_t from;
+
+  Best() = default;
+  Best(double log_weight, std::int32_t origin = 0) : score(log_weight), from(origin) {}
+  friend Best operator*(const Best& one, double log_weight) { return {one.score + log_weight, one.from}; }
+  Best& operator+=(const Best& other) {
+    const bool better = other.score > score;  // both are selected without a branch
+    from = better ? other.from : from;
+    score = better ? other.score : score;
+    return *this;
+  }
+};
+
+template <class Value>
+DRHMM_INLINE Value zero() {
+  if constexpr (std::is_same_v<Value, Best>) return Best(kNever);
+  return Value{};
+}
+
+template <class Value>
+DRHMM_INLINE Value same(double number) {
+  if constexpr (is_scaled<Value>) {
+    return Scaled(number);
+  } else {
+    return Value{} + number;
+  }
+}
+
+// One lane of a value.
+template <class Value>
+DRHMM_INLINE double lane(const Value& value, int l) {
+  if constexpr (std::is_same_v<Value, double>) {
+    return (void)l, value;
+  } else {
+    return lane_of(value, l);
+  }
+}
+
+template <class Value>
+DRHMM_INLINE void put(Value& value, int l, double number) {
+  if constexpr (std::is_same_v<Value, double>) {
+    (void)l;
+    value = number;
+  } else {
+    set_lane(value, l, number);
+  }
+}
+
+// Whether value < limit in every lane; NaN is not.
+template <class Value>
+DRHMM_INLINE bool all_below(const Value& value, double limit) {
+#if defined(__AVX512F__) && !defined(DRHMM_SCALAR)
+  if constexpr (kWidth<Value> > 1) return _mm512_cmp_pd_mask(value, _mm512_set1_pd(limit), _CMP_NLT_UQ) == 0;
+#endif
+  for (int l = 0; l < kWidth<Value>; ++l) {
+    if (!(lane(value, l) < limit)) return false;
+  }
+  return true;
+}
+
+// Unsigned integers with the bits of a value.
+template <class Value>
+using Bits = std::conditional_t<std::is_same_v<Value, double>, std::uint64_t, typename Register<double>::Unsigned>;
+
+// The biased exponent of a positive value: e + 1023 for a value in [2^e, 2^(e+1)).
+template <class Value>
+DRHMM_INLINE Bits<Value> biased_exponent(const Value& value) {
+  Bits<Value> bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits >> 52 & std::uint64_t{0x7FF};
+}
+
+// 2^(level - e) for the biased exponent of a value in [2^e, 2^(e+1)).
+template <class Value, int level>
+DRHMM_INLINE Value power_to_level(const Bits<Value>& biased) {
+  const Bits<Value> bits = (std::uint64_t{2046 + level} - biased) << 52;
+  Value power;
+  std::memcpy(&power, &bits, sizeof power);
+  return power;
+}
+
+}  // namespace drhmm
