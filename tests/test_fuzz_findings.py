@@ -151,7 +151,7 @@ def test_a_stream_that_counts_no_further_can_still_be_resumed():
     stream = model.stream()
     stream.step([0.0, 0.0])
     lag, state = snapshots.unpack("stream", model, stream.snapshot())
-    state[1][0] = 2**62  # the most frames that a snapshot may have
+    state["n_frames"][0] = 2**62  # the most frames that a snapshot may have
     forged = model.resume(snapshots.pack("stream", model, lag, state))
     forged.step([0.0, 0.0])
     assert model.resume(forged.snapshot()).snapshot() == forged.snapshot()

@@ -580,7 +580,7 @@ def test_log_ratios_without_a_floor_differ_from_batch_by_the_rounding_of_their_s
     stream, streamed = model.stream(), []
     for x in samples:
         stream.step(x)
-        streamed.append(stream._live.state()[7][0, 0])
+        streamed.append(stream._live.state()["evidence"][0, 0])
     origin = evidence.centers.mean(axis=0)
     frames = (samples - evidence.framing.mean) / evidence.framing.scale - origin
     centers = evidence.centers - origin

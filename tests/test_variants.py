@@ -127,7 +127,9 @@ class TestEveryVariant:
     def test_paths(self, variant):
         for n_states in (1, 2, 3, 4, 9):
             problem = evidence_problem(n_states, 200, n_states)
-            assert (variant.viterbi(variant.Chain(*problem[1:]), problem[0], [200])[1] == reference.viterbi(*problem)).all()
+            assert (
+                variant.viterbi(variant.Chain(*problem[1:]), problem[0], [200])[1] == reference.viterbi(*problem)
+            ).all()
 
     def test_probabilities_are_divided_by_their_sums(self, variant):
         rows = np.array([[0.25, 0.75], [0.3 + 1e-9, 0.7], [-0.0, 1.0]])

@@ -26,11 +26,12 @@ class ChainEngine : public GroupRunner {
 };
 
 // Quick: the operator of groups and of whole sequences in double; General: that of everything else.
-template <class Quick, class General>
+// make_logs: makes the operator of best paths when it is first needed.
+template <class Quick, class General, class MakeLogs>
 class ChainEngineOf final : public ChainEngine {
  public:
-  ChainEngineOf(const ChainFacts& facts, Quick quick, General general, Quick quick_logs)
-      : facts_(facts), quick_(std::move(quick)), general_(std::move(general)), logs_(std::move(quick_logs)) {}
+  ChainEngineOf(const ChainFacts& facts, Quick quick, General general, MakeLogs make_logs)
+      : facts_(facts), quick_(std::move(quick)), general_(std::move(general)), make_logs_(std::move(make_logs)) {}
 
   // Several stretches fill the lanes of a register; many states do that alone.
   static constexpr Index kMostInLanes = 16;
@@ -54,7 +55,7 @@ class ChainEngineOf final : public ChainEngine {
   }
   Status path(const Evidence& evidence, Index begin, Index n_frames, const Vector& log_start, GapPaths& gaps,
               std::int64_t* path, double* log_probability) const override {
-    return best_path(logs_, log_start, evidence, begin, n_frames, gaps, path, log_probability);
+    return best_path(logs_.get(make_logs_), log_start, evidence, begin, n_frames, gaps, path, log_probability);
   }
   LiveEngine live() const override {
     return {facts_.needs_scaled(), quick_.n_states(), std::make_unique<LiveStepsOf<double, General>>(facts_, general_),
@@ -78,7 +79,8 @@ class ChainEngineOf final : public ChainEngine {
   const ChainFacts& facts_;
   Quick quick_;
   General general_;
-  Quick logs_;
+  MakeLogs make_logs_;
+  Lazy<decltype(std::declval<MakeLogs>()())> logs_;
 };
 
 }  // namespace
@@ -93,20 +95,19 @@ class Chain::Parts {
     facts_.start = startprob;
     facts_.bits = smallest_in_bits(a.data(), a.size());
     set_facts(a.minCoeff());
-    const RowMatrix logs = a.array().log();
     const Index n = n_columns_, n_possible = (a.array() > 0).count();
     if (n > 8 && 4 * n_possible <= n * n) {
-      make(Sparse(a, false), Sparse(a, false), Sparse(a, true));
+      make(Sparse(a, false), Sparse(a, false), [a] { return Sparse(a, true); });
     } else {
       switch (n) {
-        case 2: make_dense<2>(a, logs); break;
-        case 3: make_dense<3>(a, logs); break;
-        case 4: make_dense<4>(a, logs); break;
-        case 5: make_dense<5>(a, logs); break;
-        case 6: make_dense<6>(a, logs); break;
-        case 7: make_dense<7>(a, logs); break;
-        case 8: make_dense<8>(a, logs); break;
-        default: make_dense<0>(a, logs); break;
+        case 2: make_dense<2>(a); break;
+        case 3: make_dense<3>(a); break;
+        case 4: make_dense<4>(a); break;
+        case 5: make_dense<5>(a); break;
+        case 6: make_dense<6>(a); break;
+        case 7: make_dense<7>(a); break;
+        case 8: make_dense<8>(a); break;
+        default: make_dense<0>(a); break;
       }
     }
     set_powers(a);
@@ -125,7 +126,7 @@ class Chain::Parts {
       stage += size;
     }
     if (rules.has_unknown) facts_.start[n_stages] = startprob[startprob.size() - 1];
-    make(Stages(rules, false), Stages(rules, false), Stages(rules, true));
+    make(Stages(rules, false), Stages(rules, false), [rules] { return Stages(rules, true); });
     const RowMatrix a = engine_->transmat();
     facts_.bits = smallest_in_bits(a.data(), a.size());
     set_facts(a.minCoeff());
@@ -218,14 +219,14 @@ class Chain::Parts {
     facts_.scaled_powers = std::make_unique<Powers<Scaled>>(a, facts_.is_mixing);
   }
 
-  template <class Quick, class General>
-  void make(Quick quick, General general, Quick logs) {
-    engine_ = std::make_unique<ChainEngineOf<Quick, General>>(facts_, std::move(quick), std::move(general),
-                                                                      std::move(logs));
+  template <class Quick, class General, class MakeLogs>
+  void make(Quick quick, General general, MakeLogs make_logs) {
+    engine_ = std::make_unique<ChainEngineOf<Quick, General, MakeLogs>>(facts_, std::move(quick), std::move(general),
+                                                                        std::move(make_logs));
   }
   template <int N>
-  void make_dense(const RowMatrix& a, const RowMatrix& logs) {
-    make(Dense<N>(a), Dense<0>(a), Dense<N>(logs));
+  void make_dense(const RowMatrix& a) {
+    make(Dense<N>(a), Dense<0>(a), [a] { return Dense<(N > 4 ? 0 : N)>(a.array().log()); });
   }
 
   std::vector<char> in_stretches_if_it_forgets(Pass pass, const Evidence& evidence, const SequenceStarts& starts,

@@ -116,4 +116,3 @@ def _clamp(evidence: Array, codes: npt.NDArray[np.int64]) -> None:
     own = evidence[known, codes[known]]
     evidence[known] = -np.inf
     evidence[known, codes[known]] = np.where(np.isnan(own), 0.0, own)
-

@@ -22,6 +22,13 @@ constexpr int kRegisterBytes = 32;
 constexpr int kRegisterBytes = 16;
 #endif
 
+// Says that what a pointer points to is reached by no other one.
+#if defined(__GNUC__) || defined(_MSC_VER)
+#define DRHMM_RESTRICT __restrict
+#else
+#define DRHMM_RESTRICT
+#endif
+
 // DRHMM_SCALAR: as a compiler without vector types sees it, to test that.
 #if defined(__GNUC__) && defined(__AVX512F__) && !defined(DRHMM_SCALAR)
 #define DRHMM_HAS_SCALING  // instructions that multiply numbers by powers of two, and look them up in registers

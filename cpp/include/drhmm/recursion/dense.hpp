@@ -31,7 +31,7 @@ template <int N>
 class Dense {
  public:
   static constexpr int kStates = N;
-  static constexpr Index kTile = 8;  // columns at a time, where N is 0
+  static constexpr Index kTile = 16;  // columns at a time of one message, where N is 0
 
   // transmat (S, S), or its logarithms for best paths
   explicit Dense(const RowMatrix& transmat)
@@ -110,6 +110,8 @@ class Dense {
   DRHMM_INLINE void product(const double* matrix, const Value* in, const Value* w, Value* out) const {
     if constexpr (std::is_same_v<Value, double> && N == 0) {
       product_in_registers<weighing>(matrix, in, w, out);
+    } else if constexpr (std::is_same_v<Value, Best> && N == 0) {
+      best_in_registers(matrix, in, out);
     } else if constexpr (N > 0) {
       Value sums[N];
       if constexpr (std::is_same_v<Value, double>) {  // the weights are not waited for
@@ -132,14 +134,15 @@ class Dense {
         for (int j = 0; j < N; ++j) out[j] = weighing == Weighing::after ? times(sums[j], w[j]) : sums[j];
       }
     } else {
-      for (Index first = 0; first < n_; first += kTile) {
-        Value sums[kTile];
-        for (Index j = 0; j < kTile; ++j) sums[j] = zero<Value>();
+      constexpr Index kSome = 8;
+      for (Index first = 0; first < n_; first += kSome) {
+        Value sums[kSome];
+        for (Index j = 0; j < kSome; ++j) sums[j] = zero<Value>();
         for (Index i = 0; i < n_; ++i) {
           const Value x = weighing == Weighing::before ? times(in[i], w[i]) : in[i];
-          for (Index j = 0; j < kTile; ++j) sums[j] += x * matrix[i * stride_ + first + j];
+          for (Index j = 0; j < kSome; ++j) sums[j] += x * matrix[i * stride_ + first + j];
         }
-        const Index count = std::min(kTile, n_ - first);
+        const Index count = std::min(kSome, n_ - first);
         for (Index j = 0; j < count; ++j) {
           out[first + j] = weighing == Weighing::after ? times(sums[j], w[first + j]) : sums[j];
         }
@@ -187,6 +190,23 @@ class Dense {
         Lanes<double> sum = sums[0][r] + sums[1][r];
         if constexpr (weighing == Weighing::after) sum *= load(w + first + r * kLanes<double>);
         store<double>(sum, out + first + r * kLanes<double>);
+      }
+    }
+  }
+
+  // Best predecessors, several columns at a time; origins are numbers in registers, too.
+  DRHMM_INLINE void best_in_registers(const double* matrix, const Best* in, Best* out) const {
+    constexpr Index kStep = kLanes<double>;
+    for (Index first = 0; first < n_; first += kStep) {
+      Lanes<double> best = in[0].score + load(matrix + first), from{};
+      for (Index i = 1; i < n_; ++i) {
+        const Lanes<double> candidate = in[i].score + load(matrix + i * stride_ + first);
+        const auto is_better = candidate > best;
+        from = is_better ? all(static_cast<double>(i)) : from;
+        best = is_better ? candidate : best;
+      }
+      for (Index j = first; j < std::min(first + kStep, n_); ++j) {
+        out[j] = Best(lane_of(best, j - first), static_cast<std::int64_t>(lane_of(from, j - first)));
       }
     }
   }

@@ -94,6 +94,49 @@ DRHMM_INLINE Value make_weights(Value* values, Index n) {
   return sum;
 }
 
+// Weights of four rows of two or three columns, in place, and their pivots; NaN is left in the sum for a row that may not be
+// plain. The likeliest column has weight 1 and needs no exponential.
+template <int n, class Value>
+DRHMM_INLINE Value weights_of_few(Value* rows, Value* pivots) {
+  using Register = Lanes<double>;
+  const Value one = same<Value>(1.0), none{};
+  Value x[4 * (n - 1)], by_first[4], by_two[4], sum{};
+  for (int k = 0; k < 4; ++k) {
+    const Value &a = rows[k * n], &b = rows[k * n + 1];
+    by_first[k] = a - b;
+    const Value larger = by_first[k] > none ? a : b;
+    pivots[k] = larger;
+    x[k] = by_first[k] > none ? none - by_first[k] : by_first[k];
+    if constexpr (n == 3) {
+      const Value& c = rows[k * n + 2];
+      by_two[k] = larger - c;
+      pivots[k] = by_two[k] < none ? c : larger;
+      x[k] += by_two[k] < none ? by_two[k] : none;                    // the smaller one of a and b
+      x[4 + k] = by_two[k] > none ? none - by_two[k] : by_two[k];  // the larger one, or c
+    }
+  }
+  if constexpr (std::is_same_v<Value, Register>) {
+    for (int i = 0; i < 4 * (n - 1); i += 4) exponentials_of<0, 4>(x + i);
+  } else {
+    exponentials(x, 4 * (n - 1));
+  }
+  for (int k = 0; k < 4; ++k) {
+    Value* const w = rows + k * n;
+    const auto is_first = by_first[k] > none;
+    Value high = one;
+    if constexpr (n == 3) {
+      const auto is_third = by_two[k] < none;
+      high = is_third ? x[4 + k] : one;
+      w[2] = is_third ? one : x[4 + k];
+      sum += x[4 + k];
+    }
+    sum += x[k];
+    w[0] = is_first ? high : x[k];
+    w[1] = is_first ? x[k] : high;
+  }
+  return sum;
+}
+
 namespace detail {
 
 // e^(log_ratio - pivot) for log_ratio <= pivot.

@@ -141,7 +141,7 @@ Status best_path(const Operator& op, const Vector& log_start, const Evidence& ev
     const Index frame = begin + t;
     if (t % kFramesBetweenChecks == 0) check_interruption();
     if (t > 0) {
-      for (Index i = 0; i < n; ++i) scores[i].from = static_cast<std::int32_t>(i);
+      for (Index i = 0; i < n; ++i) scores[i].from = i;
       const std::int64_t dt = evidence.steps(frame);
       if (dt == 1) {
         op.forward(scores, next);

@@ -1,6 +1,7 @@
 // A^dt for gaps in time, from the squares A^2, A^4, A^8, ...: a gap of dt steps costs one product per binary digit of dt.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -41,11 +42,7 @@ class Powers {
     std::unique_ptr<const Squares> before;  // lives on for those who use it
   };
 
-  explicit Powers(const RowMatrix& transmat, bool is_mixing) : is_mixing_(is_mixing) {
-    auto first = std::make_unique<Squares>();
-    first->of.push_back(std::make_shared<Square<Number>>(NumberMatrix<Number>(transmat.template cast<Number>())));
-    newest_ = first.release();
-  }
+  Powers(const RowMatrix& transmat, bool is_mixing) : transmat_(transmat), is_mixing_(is_mixing), newest_(new Squares) {}
   ~Powers() { delete newest_.load(); }
   Powers(const Powers&) = delete;
   Powers& operator=(const Powers&) = delete;
@@ -54,9 +51,12 @@ class Powers {
   // the rounding errors of row sums double with every square.
   const Squares& reach(std::int64_t dt) const {
     const Squares* now = newest_.load(std::memory_order_acquire);
-    while (now->complete && dt >> now->of.size() > 0) {
+    while (now->complete && (now->of.empty() || dt >> now->of.size() > 0)) {
       auto more = std::make_unique<Squares>();
       more->of = now->of;
+      if (more->of.empty()) {
+        more->of.push_back(std::make_shared<Square<Number>>(NumberMatrix<Number>(transmat_.template cast<Number>())));
+      }
       while (more->complete && dt >> more->of.size() > 0) {
         check_interruption();
         const NumberMatrix<Number>& last = more->of.back()->matrix;
@@ -78,9 +78,9 @@ class Powers {
   // Multiplications that reaching dt takes, about.
   Index work_to_reach(std::int64_t dt) const {
     const Squares* now = newest_.load(std::memory_order_acquire);
-    const Index n = now->of[0]->matrix.rows();
+    const Index n = transmat_.rows();
     Index missing = 0;
-    for (std::size_t k = now->of.size(); now->complete && k < 63 && dt >> k > 0; ++k) ++missing;
+    for (std::size_t k = std::max<std::size_t>(now->of.size(), 1); now->complete && k < 63 && dt >> k > 0; ++k) ++missing;
     return missing * n * n * n;
   }
 
@@ -95,6 +95,7 @@ class Powers {
     }
   }
 
+  RowMatrix transmat_;
   bool is_mixing_;
   mutable std::atomic<const Squares*> newest_;
 };

@@ -56,7 +56,7 @@ class Recursion {
         budget_((550 - kBlock * facts.bits) * 0.6931471805599453),
         is_streamed_(posteriors_are_streamed()),
         memory_(static_cast<std::size_t>((capacity + 1) * (stride_ + columns_) + (kBlock + 1) * columns_ + 4 * (stride_ + kPadding) +
-                                         op.n_counts() + 16)),
+                                         (answers.counts == nullptr ? 0 : op.n_counts()) + 16)),
         is_careful_(static_cast<std::size_t>(capacity / kBlock), 0) {
     Value* at = memory_.data();
     const auto take = [&](Index n) { return std::exchange(at, at + n); };
@@ -65,8 +65,8 @@ class Recursion {
     posteriors_ = take(kBlock * columns_ + kLanes<double>);
     one_ = take(stride_ + kPadding), two_ = take(stride_ + kPadding), three_ = take(stride_ + kPadding);
     reach_ = take(columns_);
-    sums_ = take(op.n_counts());
-    std::fill_n(sums_, op.n_counts(), Value{});
+    sums_ = at;
+    if (answers.counts != nullptr) forget_counts();
     for (Value* scratch : {one_, two_, three_}) std::fill_n(scratch, stride_ + kPadding, Value{});
     row_.resize(static_cast<std::size_t>(columns_));
   }
@@ -176,7 +176,9 @@ class Recursion {
     });
     forget_counts();
   }
-  void forget_counts() { std::fill_n(sums_, op_.n_counts(), Value{}); }
+  void forget_counts() {
+    if (answers_.counts != nullptr) std::fill_n(sums_, op_.n_counts(), Value{});
+  }
 
   // Shows the edges that lie at the end of all steps what is known there.
   void finish_forward(const Value* m) {
@@ -324,6 +326,12 @@ class Recursion {
   }
 
   void relative(Value* w, Value& spread, Value& check) {
+    if constexpr (kN == 2 || kN == 3) {
+      if (facts_.is_mixing) {  // the likeliest state needs no exponential
+        for (Index k = 0; k < kBlock; k += 4) check += weights_of_few<kN>(w + k * kN, pivots_of_block_ + k);
+        return;
+      }
+    }
     for (Index k = 0; k < kBlock; ++k) {
       Value* const row = w + k * columns_here();
       if (facts_.is_mixing) {
@@ -593,8 +601,12 @@ class Recursion {
     op_.by_column(m, out);
     Value sum = out[0];
     for (Index c = 1; c < n_columns(); ++c) sum += out[c];
-    const Value factor = same<Value>(1.0) / sum;
-    for (Index c = 0; c < n_columns(); ++c) out[c] = out[c] * factor;
+    if constexpr (kLanesHere == 1) {
+      for (Index c = 0; c < n_columns(); ++c) out[c] = out[c] / sum;
+    } else {
+      const Value factor = 1.0 / sum;
+      for (Index c = 0; c < n_columns(); ++c) out[c] *= factor;
+    }
   }
 
   // Rows of the posteriors that belong to the stretches; the block that is written next lies in that direction.

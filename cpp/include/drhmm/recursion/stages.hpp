@@ -63,11 +63,11 @@ class Stages {
   Index n_counts() const { return n_known_ * n_known_ + n_known_; }
 
   template <class Value>
-  DRHMM_INLINE void forward(const Value* in, Value* out) const {
+  DRHMM_INLINE void forward(const Value* DRHMM_RESTRICT in, Value* DRHMM_RESTRICT out) const {
     Value leaving[Chain::kMostWithDurations], entering[Chain::kMostWithDurations];
     for (Index i = 0; i < n_known_; ++i) leaving[i] = in[last_[at(i)]] * leave_[at(i)];
     product(leaving_.data(), leaving, entering);
-    const double *const stay = stay_.data(), *const arrive = arrive_.data();
+    const double *const DRHMM_RESTRICT stay = stay_.data(), *const DRHMM_RESTRICT arrive = arrive_.data();
     out[0] = in[0] * stay[0];
     for (Index u = 1; u < n_stages_; ++u) {
       Value sum = in[u] * stay[u];
@@ -89,11 +89,11 @@ class Stages {
     out[n_states()] = zero<Value>();
   }
   template <class Value>
-  DRHMM_INLINE void backward(const Value* in, Value* out) const {
+  DRHMM_INLINE void backward(const Value* DRHMM_RESTRICT in, Value* DRHMM_RESTRICT out) const {
     Value entered[Chain::kMostWithDurations], left[Chain::kMostWithDurations];
     for (Index j = 0; j < n_known_; ++j) entered[j] = value_of_entering(in, j);
     product(entering_.data(), entered, left);
-    const double *const stay = stay_.data(), *const advance = advance_.data();
+    const double *const DRHMM_RESTRICT stay = stay_.data(), *const DRHMM_RESTRICT advance = advance_.data();
     for (Index u = 0; u < n_stages_; ++u) {
       Value sum = in[u] * stay[u];
       sum += in[u + 1] * advance[u];
@@ -172,7 +172,8 @@ class Stages {
 
   // out_j = sum_i in_i matrix_ij for the few states
   template <class Value>
-  DRHMM_INLINE void product(const double* matrix, const Value* in, Value* out) const {
+  DRHMM_INLINE void product(const double* DRHMM_RESTRICT matrix, const Value* DRHMM_RESTRICT in,
+                            Value* DRHMM_RESTRICT out) const {
     for (Index j = 0; j < n_known_; ++j) out[j] = in[0] * matrix[j];
     for (Index i = 1; i < n_known_; ++i) {
       for (Index j = 0; j < n_known_; ++j) out[j] += in[i] * matrix[i * n_known_ + j];

@@ -6,9 +6,11 @@
 //   Best           the score of the best path so far (max in place of sum), and where it comes from
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 
 #include "drhmm/lanes.hpp"
@@ -28,15 +30,16 @@ constexpr double kNever = -HUGE_VAL;  // the logarithm of 0
 // Semiring of best paths: * adds logarithms, + keeps the better one, the first of equal ones.
 struct Best {
   double score;
-  std::int32_t from;
+  std::int64_t from;
 
   Best() = default;
-  Best(double log_weight, std::int32_t origin = 0) : score(log_weight), from(origin) {}
+  Best(double log_weight, std::int64_t origin = 0) : score(log_weight), from(origin) {}
   friend Best operator*(const Best& one, double log_weight) { return {one.score + log_weight, one.from}; }
   Best& operator+=(const Best& other) {
-    const bool better = other.score > score;  // both are selected without a branch
-    from = better ? other.from : from;
-    score = better ? other.score : score;
+    // Without a branch: which one is better cannot be predicted.
+    const std::int64_t better = -static_cast<std::int64_t>(other.score > score);
+    from ^= (from ^ other.from) & better;
+    score = other.score > score ? other.score : score;
     return *this;
   }
 };
@@ -87,6 +90,28 @@ DRHMM_INLINE bool all_below(const Value& value, double limit) {
   }
   return true;
 }
+
+// Something that is made when it is first asked for, and then stays. Without a lock: a fork never finds one held.
+template <class Thing>
+class Lazy {
+ public:
+  Lazy() = default;
+  ~Lazy() { delete made_.load(); }
+  Lazy(const Lazy&) = delete;
+  Lazy& operator=(const Lazy&) = delete;
+
+  template <class Make>
+  const Thing& get(const Make& make) const {
+    const Thing* thing = made_.load(std::memory_order_acquire);
+    if (thing != nullptr) return *thing;
+    auto fresh = std::make_unique<const Thing>(make());
+    if (made_.compare_exchange_strong(thing, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+    return *thing;  // someone else was quicker
+  }
+
+ private:
+  mutable std::atomic<const Thing*> made_{nullptr};
+};
 
 // Unsigned integers with the bits of a value.
 template <class Value>
