@@ -11,8 +11,11 @@ import numpy.typing as npt
 
 from . import recursion
 from ._labels import UNKNOWN
+from ._stages import StageChain
 from ._validation import Array
+from .durations import Durations
 from .progress import Progress, no_progress
+from .stays import Stays
 from .training import TrainingFrames
 from .transitions import ChainRules, count_transitions
 
@@ -33,6 +36,7 @@ class EMResult:
     targets: Array
     transmat: Array
     startprob: Array
+    stages: Durations | None
     n_iter: int
     converged: bool
     history: list[float]
@@ -59,11 +63,15 @@ def run_em(
     Stops when the posteriors of a frame change by less than `tol` on average. Known labels are clamped: their frames
     have evidence for their own state only. The gain is the mean over frames of log sum_i p(x_t = i | y_1..y_{t-1})
     w_i(y_t) with w_i(y) = p(y | i) / p(y): the log likelihood of the sequences over that of independent frames.
+
+    Shapes of durations are learned once, from the likeliest states when these have settled, or after half of the
+    iterations; EM then goes on with them.
     """
     targets = start
     counts, starts = start_counts(start, training)
     transmat = rules.transition_probabilities(counts, certain=False)
     startprob = rules.start_probabilities(starts, certain=False)
+    shapes, to_learn = np.ones(rules.n_states, dtype=np.int64), rules.durations.learned
     first = np.cumsum([0, *training.lengths[:-1]])
     history: list[float] = []
     empty: set[int] = set()
@@ -73,16 +81,19 @@ def run_em(
         empty.update(np.flatnonzero(mass < EMPTY).tolist())
         evidence = training.spread(update(_protected(targets, mass, training.known)))
         _clamp(evidence, training.codes)
-        posteriors, counts = recursion.expectation(
-            evidence, transmat, startprob, lengths=training.lengths, n_threads=n_threads
-        )
-        history.append(_gain(evidence, transmat, startprob, training.lengths, n_threads))
+        chain = StageChain.of(transmat, startprob, rules.durations.stages(transmat, shapes))
+        posteriors, counts = chain.expectation(evidence, training.lengths, n_threads)
+        history.append(_gain(evidence, chain, training.lengths, n_threads))
         transmat = rules.transition_probabilities(counts)
         startprob = rules.start_probabilities(posteriors[first].sum(axis=0))
         change = float(np.abs(posteriors[training.rows] - targets).sum(axis=1).mean() / 2)
         targets = posteriors[training.rows]
         converged = change < tol
         done = len(history)
+        if to_learn and (converged or 2 * done >= max_iter):
+            to_learn = False
+            shapes = rules.durations.shapes(transmat, Stays.of(posteriors.argmax(axis=1), training.lengths))
+            converged = converged and bool((shapes == 1).all())
         progress(done, done if converged else max_iter, f"gain {history[-1]:.4f}  change {change:.1e}")
     for state in sorted(empty):
         warnings.warn(
@@ -91,7 +102,8 @@ def run_em(
             UserWarning,
             stacklevel=4,
         )
-    return EMResult(targets, transmat, startprob, len(history), converged, history)
+    stages = rules.durations.stages(transmat, shapes)
+    return EMResult(targets, transmat, startprob, stages, len(history), converged, history)
 
 
 def start_counts(start: Array, training: TrainingFrames) -> tuple[Array, Array]:
@@ -118,12 +130,13 @@ def _clamp(evidence: Array, codes: npt.NDArray[np.int64]) -> None:
     evidence[known, codes[known]] = np.where(np.isnan(own), 0.0, own)
 
 
-def _gain(evidence: Array, transmat: Array, startprob: Array, lengths: list[int], n_threads: int) -> float:
+def _gain(evidence: Array, chain: StageChain, lengths: list[int], n_threads: int) -> float:
     """Mean log predictive weight of the frames that have evidence."""
-    filtered = recursion.filter(evidence, transmat, startprob, lengths=lengths, n_threads=n_threads)
+    evidence = chain.spread(evidence)
+    filtered = recursion.filter(evidence, chain.transmat, chain.startprob, lengths=lengths, n_threads=n_threads)
     predicted = np.empty_like(filtered)
-    predicted[1:] = filtered[:-1] @ transmat
-    predicted[np.cumsum([0, *lengths[:-1]])] = startprob
+    predicted[1:] = filtered[:-1] @ chain.transmat
+    predicted[np.cumsum([0, *lengths[:-1]])] = chain.startprob
     present = ~np.isnan(evidence[:, 0])
     largest = evidence[present].max(axis=1, keepdims=True)
     weights = (predicted[present] * np.exp(evidence[present] - largest)).sum(axis=1)

@@ -30,17 +30,18 @@ class _Live:
         self._model = model
         self._lag = check_integer(lag, "lag", low=0, high=snapshots.LONGEST_LAG)
         self._n_columns = model.n_features
-        streamed = model.evidence.streamed()
+        known, every = model._chains
+        streamed = model.evidence.streamed() if model.stages is None else every.evaluator(model)
+        self._known_chain, self._chain = known, every
         self._evaluate = None if isinstance(streamed, _core.LeastSquaresRatio) else streamed
         framing = model.evidence.framing
-        transmat, startprob = model.chain()
         self._live = _core.LiveStreams(
-            transmat=transmat,
-            startprob=startprob,
+            transmat=every.transmat,
+            startprob=every.startprob,
             mean=framing.mean,
             scale=framing.scale,
             window=framing.window,
-            n_known=model.n_states,
+            n_known=len(known.startprob),
             lag=self._lag,
             ratio=streamed if isinstance(streamed, _core.LeastSquaresRatio) else None,
         )
@@ -74,7 +75,7 @@ class _Live:
         report, posterior = self._live.posterior(row, back)
         if report[0] != 0:
             self._raise(report, row, int(self._live.n_frames()[row]) - 1 - back)
-        return posterior
+        return self._chain.collapsed(posterior)
 
     def _pending(self, row: int, n_frames: int) -> Array:
         waiting = min(self._lag, n_frames)
@@ -156,7 +157,7 @@ class Stream(_Live):
         if type(answer) is tuple:
             self._raise(answer, 0, self.n_frames)
         posterior: Array | None = answer
-        return posterior
+        return posterior if posterior is None or self._model.stages is None else self._known_chain.collapsed(posterior)
 
     @property
     def n_frames(self) -> int:
@@ -285,7 +286,7 @@ class StreamBatch(_Live):
         )
         if report[0] != 0:
             self._raise(report, report[1], int(self.n_frames[report[1]]))
-        return posteriors
+        return self._known_chain.collapsed(posteriors)
 
     def _active(self, active: Any, live: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         if active is None:
@@ -325,7 +326,7 @@ class StreamBatch(_Live):
         report, posteriors = self._live.posteriors()
         if report[0] != 0:
             self._raise(report, report[1], int(self.n_frames[report[1]]) - 1)
-        return posteriors
+        return self._chain.collapsed(posteriors)
 
     def pending(self, row: int) -> Array:
         """Posteriors of the frames of a row that no step has answered yet, as `Stream.pending` gives them."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._validation import LARGEST, Array, Lengths, as_floats, as_startprob, as_transmat, check_number
+from .stays import DurationRules
 
 #: Pseudo-count of every state as the first of a sequence.
 START_PRIOR = 1.0
@@ -19,13 +20,15 @@ class ChainRules:
     """How transition and start probabilities follow from counts.
 
     ``prior`` is the pseudo-count of each transition, -inf where it is forbidden; ``transmat`` and ``startprob`` are
-    given where they are not learned. ``weights`` (S,) say how much a transition into each state counts.
+    given where they are not learned. ``weights`` (S,) say how much a transition into each state counts. ``durations``
+    say how stays follow from the same labels.
     """
 
     prior: Array
     transmat: Array | None
     startprob: Array | None
     weights: Array
+    durations: DurationRules
 
     @property
     def n_states(self) -> int:
@@ -85,7 +88,12 @@ class ChainRules:
 
 
 def chain_rules(
-    transition_prior: Any, transmat: Any, startprob: Any, n_states: int, class_weights: Array | None = None
+    transition_prior: Any,
+    transmat: Any,
+    startprob: Any,
+    n_states: int,
+    class_weights: Array | None = None,
+    durations: DurationRules | None = None,
 ) -> ChainRules:
     """Check the settings of the chain and bring them to one shape; of class weights, only their ratios count."""
     if not isinstance(transition_prior, list | tuple) and np.ndim(transition_prior) == 0:
@@ -111,6 +119,7 @@ def chain_rules(
         None if transmat is None else as_transmat(transmat, n_states),
         None if startprob is None else as_startprob(startprob, n_states),
         np.ones(n_states) if class_weights is None else class_weights / class_weights.mean(),
+        DurationRules(False, np.ones(n_states, dtype=np.int64)) if durations is None else durations,
     )
 
 
