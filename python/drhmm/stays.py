@@ -67,17 +67,29 @@ class Stays:
         own = self.kinds[:, 0] == state
         return Stays(self.kinds[own], self.counts[own])
 
+    def at_least(self, minimum: int) -> Stays:
+        """The same, where a whole stay that is shorter than the minimum counts as one of the minimum."""
+        kinds = self.kinds.copy()
+        whole = kinds[:, 2:].all(axis=1)
+        kinds[whole, 1] = np.maximum(kinds[whole, 1], minimum)
+        return self._summed(kinds, self.counts)
+
+    @property
+    def mean(self) -> float:
+        """Frames for each time that a state was left; inf where none was."""
+        left = int(self.counts @ self.kinds[:, 3])
+        return float(self.counts @ self.kinds[:, 1]) / left if left > 0 else np.inf
+
     def log_likelihood(self, k: int, minimum: int, mean: float) -> float:
         """Log probability of the stays of one state that has the stages of `stages_of`, and lasts `mean` on average.
 
-        A stay shorter than the minimum counts as one of the minimum. The first of a sequence begins at any stage.
+        The first of a sequence begins at any stage.
         With p the probability to advance, r stages take n steps with p C(n-1, r-1) p^(r-1) (1-p)^(n-r), and n or more
         with sum_{j<r} C(n-1, j) p^j (1-p)^(n-1-j).
         """
         skip, forced = SKIP if minimum == 1 and k > 1 else 0.0, max(minimum - k, 0)
         advance = ((1 - skip) * k + skip) / (mean - forced)
         length, entered, left = self.kinds[:, 1:].T
-        length = np.where((entered == 1) & (left == 1), np.maximum(length, minimum), length)
 
         def after(steps: npt.NDArray[np.int64]) -> Array:
             """Log probability of what was seen after `steps` steps from r = 1..k stages before the end, (n, k)."""
@@ -119,16 +131,19 @@ class DurationRules:
         away = leaving_rates(transmat)
         return np.array(
             [
-                self._shape(stays.of_state(state), int(self.minimum[state]), 1 / away[state])
-                if self.learned and away[state] > 0
-                else 1
+                self._shape(stays.of_state(state), int(self.minimum[state]), away[state]) if self.learned else 1
                 for state in range(len(transmat))
             ]
         )
 
     @staticmethod
-    def _shape(stays: Stays, minimum: int, mean: float) -> int:
-        allowed = [k for k in SHAPES if k == 1 or max(k, minimum) < LARGEST_SHARE * mean]
+    def _shape(stays: Stays, minimum: int, away: float) -> int:
+        """Judged at the mean of the stays: pseudo-counts, weights and given transitions move that of the chain."""
+        stays = stays.at_least(minimum)
+        mean = stays.mean
+        if not np.isfinite(mean) or away == 0:
+            return 1
+        allowed = [k for k in SHAPES if k == 1 or max(k, minimum) < LARGEST_SHARE * min(mean, 1 / away)]
         if len(allowed) == 1:
             return 1
         scores = [stays.log_likelihood(k, minimum, mean) - PULL * np.log2(k) for k in allowed]
@@ -175,6 +190,6 @@ def check_minimum(codes: Codes, lengths: Lengths, minimum: Sizes, classes: npt.N
     for state, length, entered, left in Stays.of(codes, lengths).kinds.tolist():
         if entered and left and length < minimum[state]:
             raise ValueError(
-                f"min_duration is {minimum[state]} for the class {classes[state]!r}, but y has a stay of {length} "
-                "frames: where some labels are unknown, the known ones are certain"
+                f"min_duration is {minimum[state]} for the class {classes.tolist()[state]!r}, but y has a stay of "
+                f"{length} frames: where some labels are unknown, the known ones are certain"
             )
