@@ -95,12 +95,6 @@ class TestShapes:
         transmat = np.array([[0.9, 0.1], [0.0, 1.0]])
         assert self.RULES.shapes(transmat, Stays.of(np.repeat([0, 1], [30, 900]), [930]))[1] == 1
 
-    def test_the_mean_of_the_transition_matrix_does_not_matter(self):
-        lengths = np.random.default_rng(7).integers(20, 41, size=100)
-        stays = Stays.of(codes := drawn(np.random.default_rng(2), lengths), [len(codes)])
-        shapes = [self.RULES.shapes(np.array([[1 - p, p], [p, 1 - p]]), stays) for p in (1 / 90, 1 / 30)]
-        assert_array_equal(*shapes)
-
     def test_stays_below_the_minimum_count_as_the_minimum(self):
         rules = DurationRules(True, np.full(2, 10))
         lengths = np.random.default_rng(6).integers(20, 41, size=100)
@@ -225,9 +219,23 @@ class TestEstimator:
         steps = path[changes(path)] - path[changes(path) - 1]
         assert set(steps % 3) == {1}
 
-    def test_weights_of_classes_do_not_stand_in_the_way(self, regular):
+    def test_states_of_several_stages_last_as_long_as_they_did(self, regular):
         (X, y), _ = regular
-        assert estimator(class_weight={0: 3.0, 1: 1.0, 2: 1.0}).fit(X, y).model_.durations.shape.max() > 2
+        counts = np.zeros((3, 3))
+        np.add.at(counts, (y[:-1], y[1:]), 1)
+        durations = estimator().fit(X, y).model_.durations
+        assert (durations.shape > 1).all()
+        assert_allclose(durations.mean, 1 / (1 - np.diagonal(counts) / counts.sum(axis=1)))
+
+    def test_the_transition_matrix_has_their_mean(self, regular):
+        (X, y), _ = regular
+        fitted = estimator().fit(X, y)
+        assert_allclose(fitted.transmat_.diagonal(), 1 - 1 / fitted.model_.durations.mean)
+
+    def test_weights_of_classes_change_the_mean(self, regular):
+        (X, y), _ = regular
+        plain, weighted = (estimator(class_weight=w).fit(X, y) for w in (None, {0: 1.0, 1: 2.0, 2: 1.0}))
+        assert weighted.model_.durations.mean[1] > 1.2 * plain.model_.durations.mean[1]
 
     @pytest.mark.parametrize(
         ("settings", "message"),

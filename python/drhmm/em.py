@@ -84,7 +84,7 @@ def run_em(
         chain = StageChain.of(transmat, startprob, rules.durations.stages(transmat, shapes))
         posteriors, counts = chain.expectation(evidence, training.lengths, n_threads)
         history.append(_gain(evidence, chain, training.lengths, n_threads))
-        transmat = rules.transition_probabilities(counts)
+        transmat = rules.regular(rules.transition_probabilities(counts), counts, shapes)
         startprob = rules.start_probabilities(posteriors[first].sum(axis=0))
         change = float(np.abs(posteriors[training.rows] - targets).sum(axis=1).mean() / 2)
         targets = posteriors[training.rows]
@@ -92,7 +92,11 @@ def run_em(
         done = len(history)
         if to_learn and (converged or 2 * done >= max_iter):
             to_learn = False
-            shapes = rules.durations.shapes(transmat, Stays.of(posteriors.argmax(axis=1), training.lengths))
+            path = posteriors.argmax(axis=1)
+            found = count_transitions(path, training.lengths, rules.n_states)[0]
+            as_found = rules.regular(transmat, found, np.full(rules.n_states, 2))
+            shapes = rules.durations.shapes(as_found, Stays.of(path, training.lengths))
+            transmat = rules.regular(transmat, found, shapes)
             converged = converged and bool((shapes == 1).all())
         progress(done, done if converged else max_iter, f"gain {history[-1]:.4f}  change {change:.1e}")
     for state in sorted(empty):

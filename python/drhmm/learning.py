@@ -75,8 +75,8 @@ def learn_labelled(
     """
     counts, starts = count_transitions(training.codes, training.lengths, training.n_states)
     targets = training.one_hot()
-    transmat, startprob = rules.transition_probabilities(counts), rules.start_probabilities(starts)
-    stages = rules.durations.learn(transmat, Stays.of(training.codes, training.lengths))
+    transmat, stages = rules.learn(counts, Stays.of(training.codes, training.lengths))
+    startprob = rules.start_probabilities(starts)
     if not isinstance(source, LeastSquares):
         return Learned(_fit(source, training, targets), targets, transmat, startprob, stages)
     chain = StageChain.of(transmat, startprob, stages)

@@ -108,11 +108,11 @@ class PartialFit:
             raise ValueError("there is no complete frame with a weight to learn from")
         theta = _core.RegularizedGram(total.gram.gram, self.rho * mass.sum()).solve(total.gram.moment)
         prior = read_only(mass / mass.sum())
-        transmat = self.rules.transition_probabilities(total.counts)
+        transmat, stages = self.rules.learn(total.counts, total.stays)
         model = replace(
             self.model,
             transmat=read_only(transmat),
-            stages=self.rules.durations.learn(transmat, total.stays),
+            stages=stages,
             startprob=read_only(self.rules.start_probabilities(total.starts)),
             prior=prior,
             evidence=replace(kernel_evidence(self.model), theta=read_only(theta), prior=prior),

@@ -74,12 +74,6 @@ class Stays:
         kinds[whole, 1] = np.maximum(kinds[whole, 1], minimum)
         return self._summed(kinds, self.counts)
 
-    @property
-    def mean(self) -> float:
-        """Frames for each time that a state was left; inf where none was."""
-        left = int(self.counts @ self.kinds[:, 3])
-        return float(self.counts @ self.kinds[:, 1]) / left if left > 0 else np.inf
-
     def log_likelihood(self, k: int, minimum: int, mean: float) -> float:
         """Log probability of the stays of one state that has the stages of `stages_of`, and lasts `mean` on average.
 
@@ -138,15 +132,11 @@ class DurationRules:
 
     @staticmethod
     def _shape(stays: Stays, minimum: int, away: float) -> int:
-        """Judged at the mean of the stays: pseudo-counts, weights and given transitions move that of the chain."""
-        stays = stays.at_least(minimum)
-        mean = stays.mean
-        if not np.isfinite(mean) or away == 0:
+        allowed = [k for k in SHAPES if k == 1 or max(k, minimum) * away < LARGEST_SHARE]
+        if away == 0 or len(allowed) == 1:
             return 1
-        allowed = [k for k in SHAPES if k == 1 or max(k, minimum) < LARGEST_SHARE * min(mean, 1 / away)]
-        if len(allowed) == 1:
-            return 1
-        scores = [stays.log_likelihood(k, minimum, mean) - PULL * np.log2(k) for k in allowed]
+        lifted = stays.at_least(minimum)
+        scores = [lifted.log_likelihood(k, minimum, 1 / away) - PULL * np.log2(k) for k in allowed]
         return allowed[int(np.argmax(scores))]
 
     def stages(self, transmat: Array, shapes: Sizes) -> Durations | None:
@@ -154,10 +144,6 @@ class DurationRules:
         if (np.maximum(shapes, self.minimum) == 1).all():
             return None
         return stages_of(transmat, shapes, self.minimum)
-
-    def learn(self, transmat: Array, stays: Stays) -> Durations | None:
-        """The durations that follow from stays; None where every stay is geometric."""
-        return self.stages(transmat, self.shapes(transmat, stays))
 
 
 def minimum_stays(min_duration: Any, classes: npt.NDArray[Any]) -> Sizes:

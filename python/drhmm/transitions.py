@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ._validation import LARGEST, Array, Lengths, as_floats, as_startprob, as_transmat, check_number
-from .stays import DurationRules
+from .durations import Durations, Sizes, leaving_rates
+from .stays import DurationRules, Stays
 
 #: Pseudo-count of every state as the first of a sequence.
 START_PRIOR = 1.0
@@ -71,6 +72,29 @@ class ChainRules:
             )
         transmat: Array = smoothed / totals
         return transmat
+
+    def regular(self, transmat: Array, counts: Array, shapes: Sizes) -> Array:
+        """The transition matrix where states of several stages last as long as they did, without pseudo-counts.
+
+        Some pseudo-counts hardly matter for geometric stays, but a regular stay of another length is very improbable.
+        Given transitions and weights of classes are meant to change the mean: they do.
+        """
+        if self.transmat is not None or (self.weights != 1).any():
+            return transmat
+        totals, left = counts.sum(axis=1), leaving_rates(counts)
+        rows = np.flatnonzero((shapes > 1) & (left > 0))
+        changed = transmat.copy()
+        changed[rows] *= (left[rows] / totals[rows] / leaving_rates(transmat)[rows])[:, None]
+        changed[rows, rows] = 1 - left[rows] / totals[rows]
+        return changed
+
+    def learn(self, counts: Array, stays: Stays) -> tuple[Array, Durations | None]:
+        """Transition probabilities and durations, None where every stay is geometric, from certain labels."""
+        transmat = self.transition_probabilities(counts)
+        every = np.full(self.n_states, 2)
+        shapes = self.durations.shapes(self.regular(transmat, counts, every), stays)
+        transmat = self.regular(transmat, counts, shapes)
+        return transmat, self.durations.stages(transmat, shapes)
 
     def start_probabilities(self, starts: Array, *, certain: bool = True) -> Array:
         """First states plus one pseudo-count each, divided by their sum; or what was given.
