@@ -139,6 +139,14 @@ def test_stages_of_one_each_are_the_plain_chain():
     assert_allclose(StageChain.of(transmat, startprob, stages).run("smooth", log_ratios, [50], None, 1), plain)
 
 
+def test_rare_transitions_of_states_of_one_stage_keep_their_digits():
+    transmat = np.array([[1.0, 1e-20], [0.1, 0.9]])
+    stages = stages_of(transmat, np.array([1, 2]), np.ones(2, int))
+    log_ratios = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
+    counts = StageChain.of(transmat, np.array([1.0, 0.0]), stages).expectation(log_ratios, [2], 1)[1]
+    assert_allclose(counts, [[0, 1], [0, 0]])
+
+
 class TestDurations:
     TRANSMAT = np.array([[0.9, 0.1, 0.0], [0.0, 0.95, 0.05], [0.0, 0.0, 1.0]])
 
@@ -176,6 +184,10 @@ class TestDurations:
 
     def test_shape_counts_the_stages_that_can_last(self):
         assert_array_equal(stages_of(self.TRANSMAT, np.array([2, 3, 1]), np.array([6, 1, 1])).shape, [2, 3, 1])
+
+    def test_a_state_that_is_left_too_rarely_for_stages_is_refused(self):
+        with pytest.raises(ValueError, match="state 0 is left with 1e-17 at a step: too rarely to have 4 stages"):
+            stages_of(np.array([[1.0, 1e-17], [0.5, 0.5]]), np.array([4, 1]), np.ones(2, int))
 
     def test_arrays_cannot_be_written_to(self):
         with pytest.raises(ValueError, match="read-only"):

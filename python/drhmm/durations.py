@@ -133,6 +133,10 @@ def stages_of(transmat: Array, shape: Sizes, minimum: Sizes) -> Durations:
         mean, forced = 1 / away[state], max(d - k, 0)
         skip[state] = SKIP if d == 1 else 0.0
         advance = ((1 - skip[state]) * k + skip[state]) / max(mean - forced, k)
+        if 1 - advance == 1:
+            raise ValueError(
+                f"state {state} is left with {away[state]:g} at a step: too rarely to have {forced + k} stages"
+            )
         sizes.append(forced + k)
         stay.append([0.0] * forced + [1 - min(advance, 1.0)] * k)
     return Durations(np.array(sizes), np.concatenate(stay), skip)

@@ -87,10 +87,13 @@ class Model:
             return
         if self.stages.n_states != self.n_states:
             raise ValueError(f"there are stages of {self.stages.n_states} states for {self.n_states} classes")
-        is_left = np.isfinite(self.stages.mean)
-        for state in np.flatnonzero(is_left != (leaving_rates(self.transmat) > 0)):
+        ends = np.cumsum(self.stages.sizes) - 1
+        stay, diagonal = self.stages.stay[ends], np.diagonal(self.transmat)
+        fits = np.where(self.stages.sizes > 1, leaving_rates(self.transmat) > 0, np.isclose(stay, diagonal, 0, 1e-8))
+        for state in np.flatnonzero(~fits):
             raise ValueError(
-                f"the stages of state {state} are {'' if is_left[state] else 'never '}left, but transmat says otherwise"
+                f"state {state} has {self.stages.sizes[state]} stages, the last of which stays with {stay[state]:g}, "
+                f"but transmat has {diagonal[state]:g} on its diagonal"
             )
 
     def __reduce__(self) -> tuple[object, ...]:

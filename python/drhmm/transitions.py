@@ -82,7 +82,7 @@ class ChainRules:
         if self.transmat is not None or (self.weights != 1).any():
             return transmat
         totals, left = counts.sum(axis=1), leaving_rates(counts)
-        rows = np.flatnonzero((shapes > 1) & (left > 0))
+        rows = np.flatnonzero((shapes > 1) & (left >= 1))
         changed = transmat.copy()
         changed[rows] *= (left[rows] / totals[rows] / leaving_rates(transmat)[rows])[:, None]
         changed[rows, rows] = 1 - left[rows] / totals[rows]

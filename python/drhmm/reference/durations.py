@@ -43,7 +43,9 @@ def expand(transmat: Array, startprob: Array, sizes: Sizes, stay: Array, skip: A
     expanded = np.diag(stay)
     inside = np.setdiff1d(np.arange(len(stay)), ends)
     expanded[inside, inside + 1] = 1 - stay[inside]
-    left = (1 - stay[ends])[:, None] * leaving(transmat)
+    # The row of a state of one stage is that of the transition matrix: 1 - stay would lose digits of rare transitions.
+    others = np.where(np.eye(len(sizes), dtype=bool), 0.0, transmat)
+    left = np.where(sizes[:, None] == 1, others, (1 - stay[ends])[:, None] * leaving(transmat))
     expanded[np.ix_(ends, begins)] += left * (1 - skip)
     expanded[np.ix_(ends, ends)] += left * skip
     return expanded, np.repeat(startprob / sizes, sizes)
@@ -184,7 +186,10 @@ def viterbi(
         entered = np.zeros(sizes[state])
         entered[0] += 1 - skip[state]
         entered[-1] += skip[state]
-        rows += [hazards(stages, entered, n), hazards(stages, np.full(sizes[state], 1 / sizes[state]), n)]
+        uniform = np.full(sizes[state], 1 / sizes[state])
+        rows += [hazards(stages, entry, n) for entry in (entered, uniform)]
+        if sizes[state] == 1:
+            rows[-2:] = [np.array([np.delete(transmat[state], state).sum()])] * 2
     rows += [np.array([1 / duration])] * (s - known)
     state_of = np.array([*np.repeat(np.arange(known), 2), *[known] * (s - known)])
     begins = np.cumsum([0, *(len(row) for row in rows)])
