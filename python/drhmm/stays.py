@@ -68,38 +68,28 @@ class Stays:
         return Stays(self.kinds[own], self.counts[own])
 
     def at_least(self, minimum: int) -> Stays:
-        """The same, where a whole stay that is shorter than the minimum counts as one of the minimum."""
+        """The same, where a stay that was left before the minimum counts as one of the minimum."""
         kinds = self.kinds.copy()
-        whole = kinds[:, 2:].all(axis=1)
-        kinds[whole, 1] = np.maximum(kinds[whole, 1], minimum)
+        left = kinds[:, 3] == 1
+        kinds[left, 1] = np.maximum(kinds[left, 1], minimum)
         return self._summed(kinds, self.counts)
 
     def log_likelihood(self, k: int, minimum: int, mean: float) -> float:
         """Log probability of the stays of one state that has the stages of `stages_of`, and lasts `mean` on average.
 
-        The first of a sequence begins at any stage.
+        The first stay of a sequence counts as one that began there: if it was cut, it speaks for fewer stages.
         With p the probability to advance, r stages take n steps with p C(n-1, r-1) p^(r-1) (1-p)^(n-r), and n or more
         with sum_{j<r} C(n-1, j) p^j (1-p)^(n-1-j).
         """
         skip, forced = SKIP if minimum == 1 and k > 1 else 0.0, max(minimum - k, 0)
         advance = ((1 - skip) * k + skip) / (mean - forced)
-        length, entered, left = self.kinds[:, 1:].T
-
-        def after(steps: npt.NDArray[np.int64]) -> Array:
-            """Log probability of what was seen after `steps` steps from r = 1..k stages before the end, (n, k)."""
-            terms = _log_binomial(length - 1 - steps, k, advance)
-            survived = np.where((length <= steps)[:, None], 0.0, np.logaddexp.accumulate(terms, axis=1))
-            return np.where(left[:, None] == 1, np.log(advance) + terms, survived)
-
-        without = after(np.zeros_like(length))
+        length, left = self.kinds[:, 1] - forced, self.kinds[:, 3] == 1
+        terms = _log_binomial(length - 1, k, advance)
+        survived = np.where((length < 1)[:, None], 0.0, np.logaddexp.accumulate(terms, axis=1))
+        # From r = 1..k stages before the end; a stay goes through all of them, or skips to the last.
+        logs = np.where(left[:, None], np.log(advance) + terms, survived)
         with np.errstate(divide="ignore"):
-            fresh = np.logaddexp(
-                np.log(1 - skip) + after(np.full_like(length, forced))[:, -1], np.log(skip) + without[:, 0]
-            )
-        anywhere = np.logaddexp.reduce(without, axis=1)
-        for steps in range(1, forced + 1):
-            anywhere = np.logaddexp(anywhere, after(np.full_like(length, steps))[:, -1])
-        logs = np.where(entered == 1, fresh, anywhere - np.log(forced + k))
+            logs = np.logaddexp(np.log(1 - skip) + logs[:, -1], np.log(skip) + logs[:, 0])
         return float(self.counts @ logs)
 
 
