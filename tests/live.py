@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from drhmm import DensityRatioHMM, ImpossibleDataError
+from drhmm.durations import stages_of
 from drhmm.ratios import FromClassifier
 from problems import blobs
 
-KINDS = ["plain", "window", "novelty", "forbidden", "rare", "hard", "classifier"]
+KINDS = ["plain", "window", "novelty", "forbidden", "rare", "hard", "classifier", "stages", "stages and novelty"]
 
 
 @functools.cache
@@ -20,7 +21,8 @@ def model(kind):
     """A learned model with three states and two columns.
 
     "forbidden" and "hard" have zeros in their chain, "rare" tiny numbers as well; "hard" has no floor and narrow
-    kernels, too, so that frames exclude states and can be impossible.
+    kernels, too, so that frames exclude states and can be impossible. Those with "stages" have shapes and shortest
+    stays.
     """
     X, y = blobs(3, n_frames=400, separation=8.0 if kind == "hard" else 2.0)
     settings = {
@@ -31,8 +33,12 @@ def model(kind):
         "rare": {"window": 1, "evidence_scale": 20.0},
         "hard": {"window": 1, "floor": 0.0, "sigma": 0.3},
         "classifier": {"window": 2, "ratio": FromClassifier(LogisticRegression())},
+        "stages": {"window": 2},
+        "stages and novelty": {"window": 1, "novelty": True},
     }[kind]
     learned = DensityRatioHMM(n_basis=30, random_state=0, **settings).fit(X, y).model_
+    if kind.startswith("stages"):
+        return replace(learned, stages=stages_of(learned.transmat, np.array([3, 1, 2]), np.array([1, 4, 3])))
     if kind not in ("forbidden", "rare", "hard"):
         return learned
     transmat = np.array([[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.2, 0.0, 0.8]])

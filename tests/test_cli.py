@@ -1015,6 +1015,39 @@ class TestInfo:
         assert_allclose(content["transmat"], model.transmat)
 
 
+@pytest.fixture(scope="module")
+def learned(folder):
+    """A model with durations."""
+    more = ["--durations", "negative-binomial", "--min-duration", "3", "--basis", "30"]
+    assert main(fit_arguments(folder, "data.csv", "durations.drhmm", *more)) == 0
+    return folder / "durations.drhmm"
+
+
+class TestDurations:
+    def test_fit_learns_them(self, learned):
+        assert (drhmm.load(learned).durations.minimum >= 3).all()
+
+    def test_info_prints_mean_shape_and_minimum(self, learned, capsys):
+        assert main(["info", str(learned)]) == 0
+        printed = capsys.readouterr().out
+        durations = drhmm.load(learned).durations
+        assert f"{durations.mean[0]:.1f}   {durations.shape[0]}, {durations.minimum[0]}+" in printed
+
+    def test_info_has_them_as_json(self, learned, capsys):
+        assert main(["info", str(learned), "--json"]) == 0
+        content = json.loads(capsys.readouterr().out)["durations"]
+        durations = drhmm.load(learned).durations
+        assert content == {
+            "mean": durations.mean.tolist(),
+            "shape": durations.shape.tolist(),
+            "minimum": durations.minimum.tolist(),
+        }
+
+    def test_a_wrong_minimum_is_one_line(self, folder, capsys):
+        assert main(fit_arguments(folder, "data.csv", "wrong.drhmm", "--min-duration", "0")) == 2
+        assert "min_duration must be at least 1, got 0" in capsys.readouterr().err
+
+
 class TestDemo:
     def test_prints_accuracies_and_times_and_writes_a_picture(self, tmp_path, capsys):
         output = tmp_path / "demo.png"

@@ -17,6 +17,26 @@ def test_sines_switch_as_often_as_they_should():
     assert abs(np.mean(np.diff(y) != 0) - 0.02) < 0.003
 
 
+def test_sines_stay_as_long_as_they_are_told_to():
+    _, y = sines(50_000, durations=(20, 40), random_state=0)
+    stays = np.diff(np.flatnonzero(np.diff(y)))
+    assert (stays.min(), stays.max()) == (20, 40)
+    assert abs(stays.mean() - 30) < 1
+
+
+@pytest.mark.parametrize(
+    ("durations", "message"),
+    [
+        (20, "durations must be two integers, the shortest and the longest stay, got 20"),
+        ((0, 3), r"durations\[0\] must be at least 1, got 0"),
+        ((5, 3), r"durations\[1\] must be at least 5, got 3"),
+    ],
+)
+def test_durations_that_mean_nothing_are_refused(durations, message):
+    with pytest.raises(ValueError, match=message):
+        sines(10, durations=durations)
+
+
 def test_training_sines_hold_the_asked_number_of_windows():
     X, y = sines_training(50, window=4, random_state=0)
     assert [part.shape for part in X] == [(53, 1)] * 3

@@ -285,7 +285,7 @@ def test_the_gain_survives_any_constant_per_row():
 def test_the_e_step_of_many_sequences_is_one_call():
     log_ratios = np.random.default_rng(0).normal(size=(30, 2))
     transmat, startprob = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0.5, 0.5])
-    posteriors, counts, log_likelihood = recursion.expectation(log_ratios, transmat, startprob, lengths=[10, 20])
+    posteriors, counts, _ = recursion.expectation(log_ratios, transmat, startprob, lengths=[10, 20])
     expected = recursion.smooth(log_ratios, transmat, startprob, lengths=[10, 20])
     assert_allclose(posteriors, expected, atol=1e-14)
     parts = [recursion.expected_transitions(part, transmat, startprob) for part in np.split(log_ratios, [10])]

@@ -268,6 +268,10 @@ def with_entry(index, value):
     return change
 
 
+def stages(sizes, stay, skip):
+    return {"sizes": sizes, "stay": stay, "skip": skip}
+
+
 WRONG = {
     "extra array": lambda tensors, metadata: tensors.update(extra=np.zeros(2)),
     "missing array": lambda tensors, metadata: tensors.pop("theta"),
@@ -327,6 +331,17 @@ WRONG = {
     "format 0": changed_value("format_version", value=0),
     "format true": changed_value("format_version", value=True),
     "format a word": changed_value("format_version", value="1"),
+    "stages in format 1": changed_value("format_version", value=1),
+    "no stages in format 2": lambda tensors, metadata: metadata.pop("stages"),
+    "stages a list": changed_value("stages", value=[1, 1, 1]),
+    "stages of too few states": changed_value("stages", value=stages([1, 2], [0.5, 0.5, 0.5], [0, 0])),
+    "no stage": changed_value("stages", value=stages([0, 1, 1], [0.5, 0.5], [0, 0, 0])),
+    "too many stages": changed_value("stages", value=stages([1, 1, 10**12], [0.5, 0.5, 0.5], [0, 0, 0])),
+    "a stage that never ends": changed_value("stages", value=stages([1, 1, 2], [0.5, 0.5, 1, 0.5], [0, 0, 0])),
+    "a state that is never left": changed_value("stages", value=stages([1, 1, 1], [0.5, 0.5, 1], [0, 0, 0])),
+    "stay above 1": changed_value("stages", value=stages([1, 1, 1], [0.5, 0.5, 1.5], [0, 0, 0])),
+    "skip a word": changed_value("stages", value=stages([1, 1, 1], [0.5, 0.5, 0.5], [0, 0, "0"])),
+    "sizes fractions": changed_value("stages", value=stages([1, 1, 1.0], [0.5, 0.5, 0.5], [0, 0, 0])),
     "fingerprint of another model": changed_value("fingerprint", value=32 * "0"),
     "another sigma, the old fingerprint": changed_value("evidence", "sigma", value=0.5),
 }
@@ -390,8 +405,8 @@ class TestForgery:
 
     def test_a_newer_format_says_what_to_do(self, content):
         tensors, metadata = parts_of(content)
-        metadata |= {"format_version": 2, "library_version": "7.0", "something": "new"}
-        with pytest.raises(ModelFormatError, match=r"format 2, written by drhmm 7\.0; .* upgrade drhmm"):
+        metadata |= {"format_version": 99, "library_version": "7.0", "something": "new"}
+        with pytest.raises(ModelFormatError, match=r"format 99, written by drhmm 7\.0; .* upgrade drhmm"):
             from_bytes(file_of(tensors, metadata))
 
 

@@ -5,6 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from drhmm import plotting
+from drhmm.durations import Durations, stages_of
 
 SIGNAL = np.sin(np.arange(30.0))[:, None]
 POSTERIORS = np.tile([0.75, 0.25], (30, 1))
@@ -29,6 +30,33 @@ def test_names_are_in_the_legend():
     figure = Figure()
     plotting.sequence(SIGNAL, {"a": POSTERIORS}, names=["calm", "storm"], figure=figure)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["calm", "storm"]
+
+
+class TestDurations:
+    LEARNED = stages_of(np.array([[0.9, 0.1], [0.05, 0.95]]), np.array([4, 1]), np.array([1, 6]))
+
+    def test_one_panel_per_state_with_mean_shape_and_minimum(self):
+        axes = plotting.durations(self.LEARNED, names=["calm", "storm"])
+        titles = [axis.get_title(loc="left") for axis in axes]
+        assert titles == ["calm: mean 10.0, shape 4", "storm: mean 20.0, shape 1, at least 6"]
+
+    def test_whole_stays_are_counted(self):
+        axes = plotting.durations(self.LEARNED, np.repeat([0, 1, 0, 1, 0], 12))
+        texts = [[text.get_text() for text in axis.get_legend().get_texts()] for axis in axes]
+        assert texts == [["1 seen", "learned"], ["2 seen", "learned"]]
+
+    def test_the_line_has_the_learned_probabilities(self):
+        axes = plotting.durations(self.LEARNED, np.repeat([0, 1, 0], [3, 4, 3]))
+        line = axes[0].lines[0]
+        assert line.get_ydata().sum() == pytest.approx(self.LEARNED.probabilities(51)[0].sum())
+
+    def test_a_state_that_is_never_left_says_so(self):
+        axes = plotting.durations(Durations.geometric(np.array([[0.9, 0.1], [0.0, 1.0]])))
+        assert axes[1].get_title(loc="left") == "state 1: never left"
+
+    def test_something_else_is_refused(self):
+        with pytest.raises(ValueError, match=r"durations must be those of a model, model\.durations, got ndarray"):
+            plotting.durations(np.ones(3))
 
 
 @pytest.mark.parametrize(

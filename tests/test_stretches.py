@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import ImpossibleDataError, _core, recursion
 from drhmm.reference import recursion as reference
-from problems import evidence_problem
 from native import EVERY_WAY, Native, name_of
+from problems import evidence_problem
 
 PASSES = ("filter", "smooth")
 

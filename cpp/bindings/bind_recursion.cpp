@@ -24,12 +24,14 @@ StageRules stage_rules(const ConstRows& transmat, const Steps& sizes, const Arra
   require(sizes.ndim() == 1 && sizes.shape(0) == n, "sizes must be (S)");
   StageRules rules;
   rules.leaving = transmat;
+  rules.leave.resize(n);
   for (Index i = 0; i < n; ++i) {
     require(sizes.at(i) >= 1 && sizes.at(i) <= 65536, "sizes must be from 1 to 65536");
     rules.size.push_back(sizes.at(i));
-    const double stays = transmat(i, i);
-    rules.leaving.row(i) /= stays < 1 ? 1 - stays : 1;
     rules.leaving(i, i) = 0;
+    const double away = rules.leaving.row(i).sum();
+    if (away > 0) rules.leaving.row(i) /= away;
+    rules.leave[i] = away;  // of a single stage: 1 - stay has fewer digits
   }
   Index n_stages = 0;
   for (const Index size : rules.size) n_stages += size;
@@ -39,6 +41,11 @@ StageRules stage_rules(const ConstRows& transmat, const Steps& sizes, const Arra
   require(rules.skip.size() == n, "skip must be (S)");
   const auto are_probabilities = [](const Vector& p) { return ((p.array() >= 0) && (p.array() <= 1)).all(); };
   require(are_probabilities(rules.stay) && are_probabilities(rules.skip), "stay and skip must be probabilities");
+  Index last = -1;
+  for (Index i = 0; i < n; ++i) {
+    last += rules.size[static_cast<std::size_t>(i)];
+    if (rules.size[static_cast<std::size_t>(i)] > 1) rules.leave[i] = 1 - rules.stay[last];
+  }
   if (back.has_value()) {
     rules.has_unknown = true;
     rules.rate = rate;

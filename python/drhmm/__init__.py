@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _processor as _processor  # first: it says where drhmm cannot run
 from . import recursion
+from .durations import Durations
 from .exceptions import ImpossibleDataError, ModelFormatError, SnapshotError
 from .io import load
 from .model import Model
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DensityRatioHMM",
+    "Durations",
     "ImpossibleDataError",
     "Model",
     "ModelFormatError",

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._validation import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number
+from .durations import Durations
 from .evidence import KernelEvidence
 from .features import Framing
 from .novelty import Novelty
@@ -36,6 +37,9 @@ TENSORS = {
 _DTYPE = re.compile(r"object|\|b1|\|[iu]1|<[iu][248]|<f[248]|<U\d+|<[mM]8(\[\d*[A-Za-z]+\])?")
 
 DESCRIPTION = ("classes", "evidence", "novelty")
+
+#: How long states last, as `Durations` has it.
+STAGES = ("sizes", "stay", "skip")
 
 
 def tensors_of(model: Model) -> dict[str, Array]:
@@ -63,12 +67,16 @@ def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
     else:
         source = type(getattr(evidence, "source", evidence))
         described |= {"kind": f"{source.__module__}.{source.__qualname__}"}
-    novelty = model.novelty
-    return {
+    novelty, stages = model.novelty, model.stages
+    description = {
         "classes": encode_classes(model.classes) if classes is None else classes,
         "evidence": described,
         "novelty": None if novelty is None else {"rate": novelty.rate, "duration": novelty.duration},
     }
+    # Only where there are any: models of format 1 keep their fingerprint.
+    if stages is not None:
+        description["stages"] = {name: getattr(stages, name).tolist() for name in STAGES}
+    return description
 
 
 def fingerprint_of(model: Model) -> str:
@@ -202,7 +210,20 @@ def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> di
             check_number(evidence["evidence_scale"], "evidence_scale", low=1 / LARGEST, high=LARGEST),
         ),
         "novelty": novelty,
+        "stages": decode_stages(description.get("stages")),
     }
+
+
+def decode_stages(described: Any) -> Durations | None:
+    """Durations as they were described."""
+    if described is None:
+        return None
+    _check_keys(described, STAGES, "stages")
+    for name, kinds in zip(STAGES, ((int,), (int, float), (int, float)), strict=True):
+        values = described[name]
+        if not (isinstance(values, list) and all(type(value) in kinds for value in values)):
+            raise ValueError(f"{name} of stages must be a list of numbers")
+    return Durations(*(described[name] for name in STAGES))
 
 
 def as_json(value: Any) -> Any:

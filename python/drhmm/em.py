@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from . import recursion
 from ._labels import UNKNOWN
+from ._stages import StageChain
 from ._validation import Array
+from .durations import Durations
 from .progress import Progress, no_progress
+from .stays import Stays
 from .training import TrainingFrames
 from .transitions import ChainRules, count_transitions
 
@@ -33,6 +35,7 @@ class EMResult:
     targets: Array
     transmat: Array
     startprob: Array
+    stages: Durations | None
     n_iter: int
     converged: bool
     history: list[float]
@@ -59,11 +62,15 @@ def run_em(
     Stops when the posteriors of a frame change by less than `tol` on average. Known labels are clamped: their frames
     have evidence for their own state only. The gain is the mean over frames of log sum_i p(x_t = i | y_1..y_{t-1})
     w_i(y_t) with w_i(y) = p(y | i) / p(y): the log likelihood of the sequences over that of independent frames.
+
+    Shapes of durations are learned once, from the likeliest states when these have settled, or after half of the
+    iterations; EM then goes on with them.
     """
     targets = start
     counts, starts = start_counts(start, training)
     transmat = rules.transition_probabilities(counts, certain=False)
     startprob = rules.start_probabilities(starts, certain=False)
+    shapes, to_learn = np.ones(rules.n_states, dtype=np.int64), rules.durations.learned
     first = np.cumsum([0, *training.lengths[:-1]])
     history: list[float] = []
     empty: set[int] = set()
@@ -73,16 +80,23 @@ def run_em(
         empty.update(np.flatnonzero(mass < EMPTY).tolist())
         evidence = training.spread(update(_protected(targets, mass, training.known)))
         _clamp(evidence, training.codes)
-        posteriors, counts, log_likelihood = recursion.expectation(
-            evidence, transmat, startprob, lengths=training.lengths, n_threads=n_threads
-        )
+        chain = StageChain.of(transmat, startprob, rules.durations.stages(transmat, shapes))
+        posteriors, counts, log_likelihood = chain.expectation(evidence, training.lengths, n_threads)
         history.append(log_likelihood / len(training.rows))
-        transmat = rules.transition_probabilities(counts)
+        transmat = rules.regular(rules.transition_probabilities(counts), counts, shapes)
         startprob = rules.start_probabilities(posteriors[first].sum(axis=0))
         change = float(np.abs(posteriors[training.rows] - targets).sum(axis=1).mean() / 2)
         targets = posteriors[training.rows]
         converged = change < tol
         done = len(history)
+        if to_learn and (converged or 2 * done >= max_iter):
+            to_learn = False
+            path = posteriors.argmax(axis=1)
+            found = count_transitions(path, training.lengths, rules.n_states)[0]
+            as_found = rules.regular(transmat, found, np.full(rules.n_states, 2))
+            shapes = rules.durations.shapes(as_found, Stays.of(path, training.lengths))
+            transmat = rules.regular(transmat, found, shapes)
+            converged = converged and bool((shapes == 1).all())
         progress(done, done if converged else max_iter, f"gain {history[-1]:.4f}  change {change:.1e}")
     for state in sorted(empty):
         warnings.warn(
@@ -91,7 +105,8 @@ def run_em(
             UserWarning,
             stacklevel=4,
         )
-    return EMResult(targets, transmat, startprob, len(history), converged, history)
+    stages = rules.durations.stages(transmat, shapes)
+    return EMResult(targets, transmat, startprob, stages, len(history), converged, history)
 
 
 def start_counts(start: Array, training: TrainingFrames) -> tuple[Array, Array]:

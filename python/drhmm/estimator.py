@@ -31,6 +31,7 @@ from .partial import PartialFit, Statistics, check_additive, kernel_evidence
 from .ratios.least_squares import LeastSquares
 from .ratios.source import RatioSource, check_source, class_shares
 from .selection import Selection
+from .stays import DurationRules, check_minimum, minimum_stays
 from .training import TrainingFrames, class_weights, row_weights
 from .transitions import ChainRules, chain_rules
 
@@ -70,6 +71,13 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         is forbidden.
     transmat, startprob : array, optional
         Transition and start probabilities that are given and not learned.
+    durations : {"geometric", "negative-binomial"}
+        How long states last. Stays of a plain chain are geometric: the shortest are the most frequent.
+        "negative-binomial" learns the shape of the stays of each state, which may turn out to be geometric.
+    min_duration : int, dict or array of shape (S,), optional
+        The fewest frames that a stay lasts: for all classes, by label, or for each. The first and the last stay of
+        a sequence may be cut. Shorter stays in fully labelled y count as that long; a mean stay below the minimum
+        is raised to it.
     class_weight : dict or "balanced", optional
         Weight of each class, as in scikit-learn: of its frames when ratios are learned, and of transitions into it.
         A class of more weight is predicted more often.
@@ -140,6 +148,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         transition_prior: Any = 1.0,
         transmat: Any = None,
         startprob: Any = None,
+        durations: str = "geometric",
+        min_duration: Any = None,
         class_weight: Any = None,
         novelty: bool = False,
         novelty_rate: float = 1e-3,
@@ -164,6 +174,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.transition_prior = transition_prior
         self.transmat = transmat
         self.startprob = startprob
+        self.durations = durations
+        self.min_duration = min_duration
         self.class_weight = class_weight
         self.novelty = novelty
         self.novelty_rate = novelty_rate
@@ -197,6 +209,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         check_number(self.tol, "tol", low=0)
         check_integer(self.n_init, "n_init", low=1)
         check_choice(self.em_update, "em_update", ("soft", "paper"))
+        check_choice(self.durations, "durations", ("geometric", "negative-binomial"))
         thread_count(self.n_threads)
 
     def _source(self, random_state: np.random.RandomState) -> RatioSource:
@@ -229,7 +242,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         if self.class_weight is not None:
             known = np.arange(len(classes)) if codes is None else codes[codes != UNKNOWN]
             weights = class_weights(self.class_weight, classes, known)
-        return chain_rules(self.transition_prior, self.transmat, self.startprob, len(classes), weights)
+        stays = DurationRules(self.durations == "negative-binomial", minimum_stays(self.min_duration, classes))
+        return chain_rules(self.transition_prior, self.transmat, self.startprob, len(classes), weights, stays)
 
     def _read_labels(self, y: Any, sequences: Sequences) -> tuple[npt.NDArray[Any], Codes]:
         """Classes and codes; without any label, the classes are 0..n_states-1 and every code is unknown."""
@@ -298,6 +312,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         if training.labelled:
             learned = learn_labelled(source, training, rules, self.evidence_scale, threads, self.verbose)
         else:
+            check_minimum(codes, sequences.lengths, rules.durations.minimum, classes)
             settings = EMSettings(self.max_iter, self.tol, self.n_init, self.em_update == "paper", self.verbose)
             learned = learn_unlabelled(source, training, rules, settings, random_state, threads)
         evidence_scale = (
@@ -314,6 +329,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None,
             feature_names,
             {name: as_json(value) for name, value in self.get_params(deep=False).items()},
+            learned.stages,
         )
         self._adopt(
             model,

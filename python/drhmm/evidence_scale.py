@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from . import recursion
+from ._stages import StageChain
 from ._validation import Array, Lengths
 
 GRID = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
@@ -37,15 +36,13 @@ class HeldOutSmoothing:
         True states; -1 where unknown.
     lengths : list of int
         Lengths of the sequences.
-    transmat, startprob : arrays
-        Transition and start probabilities.
+    chain : StageChain
+        Transition and start probabilities, and durations.
     n_threads : int
         Threads.
     """
 
-    def __init__(
-        self, codes: npt.NDArray[np.int64], lengths: Lengths, transmat: Array, startprob: Array, n_threads: int
-    ) -> None:
+    def __init__(self, codes: npt.NDArray[np.int64], lengths: Lengths, chain: StageChain, n_threads: int) -> None:
         known = codes >= 0
         judged = np.zeros(len(codes), dtype=bool)
         for begin, end in itertools.pairwise(np.cumsum([0, *lengths])):
@@ -53,12 +50,7 @@ class HeldOutSmoothing:
             judged[begin:end] = len(states) > 0 and states.min() != states.max()
         self.rows = np.flatnonzero(judged & known)
         self.states = codes[self.rows]
-        self._chain: dict[str, Any] = {
-            "transmat": transmat,
-            "startprob": startprob,
-            "lengths": lengths,
-            "n_threads": n_threads,
-        }
+        self._chain, self._lengths, self._n_threads = chain, lengths, n_threads
 
     @property
     def can_judge(self) -> bool:
@@ -69,7 +61,8 @@ class HeldOutSmoothing:
         """Log posterior of the true state at every judged frame, from evidence (T, S)."""
         # A held-out estimate of zero is a guess: it must not make the sequence impossible.
         softened = np.maximum(log_ratios, log_ratios.max(axis=1, keepdims=True) - LARGEST)
-        posteriors = recursion.smooth(evidence_scale * softened, **self._chain)[self.rows, self.states]
+        smoothed = self._chain.run("smooth", evidence_scale * softened, self._lengths, None, self._n_threads)
+        posteriors = smoothed[self.rows, self.states]
         logs: Array = np.log(np.maximum(posteriors, np.finfo(float).tiny))
         return logs
 

@@ -20,7 +20,7 @@ from .model import Model
 from .version import __version__
 
 #: Version of the file format that this code writes.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _KEY = "drhmm"
 _METADATA = ("checksum", "format_version", "library_version", "fingerprint", "feature_names", "settings", *DESCRIPTION)
@@ -79,6 +79,7 @@ def to_bytes(model: Model) -> bytes:
         "fingerprint": model.fingerprint,
         "feature_names": None if model.feature_names is None else list(model.feature_names),
         "settings": dict(model.settings),
+        "stages": None,
         **description_of(model),
     }
     tensors = {name: np.array(values, dtype="<f8", order="C") for name, values in tensors_of(model).items()}
@@ -195,8 +196,9 @@ def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
             f"the file has the format {version}, written by drhmm {metadata.get('library_version')}; this is drhmm "
             f"{__version__}, which reads formats up to {FORMAT_VERSION}: upgrade drhmm"
         )
-    if set(metadata) != set(_METADATA):
-        odd = sorted(set(metadata) ^ set(_METADATA))
+    names = {*_METADATA, *(["stages"] if version > 1 else [])}
+    if set(metadata) != names:
+        odd = sorted(set(metadata) ^ names)
         raise ModelFormatError(f"the description of the model has missing or unknown entries: {', '.join(odd)}")
     if not (isinstance(metadata["checksum"], str) and _CHECKSUM.fullmatch(metadata["checksum"])):
         raise ModelFormatError("the file has no checksum")

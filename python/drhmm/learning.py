@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from ._stages import StageChain
 from ._validation import Array
+from .durations import Durations
 from .em import EMResult, Update, run_em
 from .em_starts import START_SIGMA, best_starts
 from .evidence import Evidence
@@ -27,6 +29,7 @@ from .ratios.source import (
     fit_copy,
     out_of_fold_log_ratios,
 )
+from .stays import Stays
 from .training import TrainingFrames
 from .transitions import ChainRules, count_transitions
 
@@ -50,6 +53,7 @@ class Learned:
     targets: Array
     transmat: Array
     startprob: Array
+    stages: Durations | None = None
     n_iter: int = 0
     converged: bool = True
     history: list[float] = field(default_factory=list)
@@ -71,10 +75,12 @@ def learn_labelled(
     """
     counts, starts = count_transitions(training.codes, training.lengths, training.n_states)
     targets = training.one_hot()
-    transmat, startprob = rules.transition_probabilities(counts), rules.start_probabilities(starts)
+    transmat, stages = rules.learn(counts, Stays.of(training.codes, training.lengths))
+    startprob = rules.start_probabilities(starts)
     if not isinstance(source, LeastSquares):
-        return Learned(_fit(source, training, targets), targets, transmat, startprob)
-    smoothing = HeldOutSmoothing(training.codes, training.lengths, transmat, startprob, n_threads)
+        return Learned(_fit(source, training, targets), targets, transmat, startprob, stages)
+    chain = StageChain.of(transmat, startprob, stages)
+    smoothing = HeldOutSmoothing(training.codes, training.lengths, chain, n_threads)
     prior = class_shares(targets, training.weights)
 
     def judge(estimates: Array) -> float:
@@ -91,7 +97,7 @@ def learn_labelled(
         judge=judge if smoothing.can_judge and source.floor > 0 else None,
         progress=progress_bar("cross-validation") if verbose else no_progress,
     )
-    return Learned(fitted, targets, transmat, startprob)
+    return Learned(fitted, targets, transmat, startprob, stages)
 
 
 def _fit(source: RatioSource, training: TrainingFrames, targets: Array) -> RatioSource:
@@ -108,7 +114,8 @@ def learn_unlabelled(
 ) -> Learned:
     """Ratios and transitions by expectation maximisation; labels that are known stay as they are."""
     trial = _update(_without_search(source, training), training, training.one_hot(), settings)
-    starts = best_starts(trial, training, rules, settings.n_init, random_state, n_threads)
+    plain = replace(rules, durations=replace(rules.durations, learned=False))
+    starts = best_starts(trial, training, plain, settings.n_init, random_state, n_threads)
     best: EMResult | None = None
     for k, start in enumerate(starts):
         update = _update(source, training, start, settings)
@@ -133,7 +140,9 @@ def learn_unlabelled(
             stacklevel=3,
         )
     fitted = _finish(source, best_update, training, best.targets)
-    return Learned(fitted, best.targets, best.transmat, best.startprob, best.n_iter, best.converged, best.history)
+    return Learned(
+        fitted, best.targets, best.transmat, best.startprob, best.stages, best.n_iter, best.converged, best.history
+    )
 
 
 def _without_search(source: RatioSource, training: TrainingFrames) -> RatioSource:
@@ -170,7 +179,8 @@ def _finish(source: RatioSource, update: Any, training: TrainingFrames, targets:
 
 def learn_evidence_scale(learned: Learned, source: RatioSource, training: TrainingFrames, n_threads: int) -> float:
     """The evidence scale from out-of-fold ratios at known labels; 1 where there are none to learn it from."""
-    smoothing = HeldOutSmoothing(training.codes, training.lengths, learned.transmat, learned.startprob, n_threads)
+    chain = StageChain.of(learned.transmat, learned.startprob, learned.stages)
+    smoothing = HeldOutSmoothing(training.codes, training.lengths, chain, n_threads)
     if not smoothing.can_judge or len(np.unique(training.folds)) < 2:
         return 1.0
     if isinstance(learned.source, LeastSquares):

@@ -15,9 +15,11 @@ import numpy.typing as npt
 
 from . import _core, recursion
 from ._sequences import Sequences, as_sequences
+from ._stages import StageChain
 from ._tables import feature_names_of, names_mismatch
 from ._validation import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .contents import fingerprint_of
+from .durations import Durations, leaving_rates
 from .evidence import Evidence, KernelEvidence
 from .exceptions import ImpossibleDataError
 from .novelty import Novelty, among_known
@@ -51,6 +53,8 @@ class Model:
         Names of the columns, if the training data had names.
     settings : mapping
         The settings of the estimator that learned the model, as JSON: for the record.
+    stages : Durations or None
+        How long states last, where that is not as in a plain chain; see `durations`.
     """
 
     classes: npt.NDArray[Any]
@@ -61,11 +65,13 @@ class Model:
     novelty: Novelty | None = None
     feature_names: tuple[str, ...] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    stages: Durations | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "transmat", read_only(as_transmat(self.transmat, len(self.classes))))
         object.__setattr__(self, "startprob", read_only(as_startprob(self.startprob, len(self.classes))))
         object.__setattr__(self, "prior", read_only(as_startprob(self.prior, len(self.classes), "prior")))
+        self._check_stages()
         classes = self.classes.copy()
         classes.setflags(write=False)
         object.__setattr__(self, "classes", classes)
@@ -75,6 +81,21 @@ class Model:
         if self.feature_names is not None and len(set(self.feature_names)) != len(self.feature_names):
             raise ValueError(f"feature_names has a name twice: {', '.join(self.feature_names)}")
 
+    def _check_stages(self) -> None:
+        """Raise a ValueError for stages that the chain cannot have."""
+        if self.stages is None:
+            return
+        if self.stages.n_states != self.n_states:
+            raise ValueError(f"there are stages of {self.stages.n_states} states for {self.n_states} classes")
+        ends = np.cumsum(self.stages.sizes) - 1
+        stay, diagonal = self.stages.stay[ends], np.diagonal(self.transmat)
+        fits = np.where(self.stages.sizes > 1, leaving_rates(self.transmat) > 0, np.isclose(stay, diagonal, 0, 1e-8))
+        for state in np.flatnonzero(~fits):
+            raise ValueError(
+                f"state {state} has {self.stages.sizes[state]} stages, the last of which stays with {stay[state]:g}, "
+                f"but transmat has {diagonal[state]:g} on its diagonal"
+            )
+
     def __reduce__(self) -> tuple[object, ...]:
         parts = {item.name: getattr(self, item.name) for item in fields(self)}
         return Model, tuple((parts | {"settings": dict(self.settings)}).values())
@@ -82,9 +103,10 @@ class Model:
     def __repr__(self) -> str:
         source = "" if isinstance(self.evidence, KernelEvidence) else f", {self.evidence}"
         unknown = "" if self.novelty is None else f", {self.novelty}"
+        stages = "" if self.stages is None else f", stages={self.stages.sizes.tolist()}"
         return (
             f"Model(classes={self.classes.tolist()}, n_features={self.n_features}, window={self.window}"
-            f"{source}{unknown})"
+            f"{source}{stages}{unknown})"
         )
 
     @cached_property
@@ -128,16 +150,23 @@ class Model:
         """Raise a ValueError if the model has no state for the unknown."""
         self._kernel_evidence()
 
-    @cached_property
-    def chain(self) -> _core.Chain:
-        """The native chain of all states, the unknown last if there is one; built once."""
-        if self.novelty is None:
-            return self._known_chain
-        return _core.Chain(self.novelty.transmat(self.transmat, self.prior), self.novelty.startprob(self.startprob))
+    @property
+    def durations(self) -> Durations:
+        """How long states last: mean, shape and shortest stay of each, and the probability of every length."""
+        return Durations.geometric(self.transmat) if self.stages is None else self.stages
 
     @cached_property
-    def _known_chain(self) -> _core.Chain:
-        return _core.Chain(self.transmat, self.startprob)
+    def _chains(self) -> tuple[StageChain, StageChain]:
+        """The chain of the known states, and that of all of them, the unknown last if there is one; built once."""
+        known = StageChain.of(self.transmat, self.startprob, self.stages)
+        if self.novelty is None:
+            return known, known
+        return known, StageChain.of(self.transmat, self.startprob, self.stages, self.novelty, self.prior)
+
+    @property
+    def chain(self) -> _core.Chain:
+        """The native chain of all states, the unknown last if there is one."""
+        return self._chains[1].native
 
     def _kernel_evidence(self) -> KernelEvidence:
         """The evidence that can see novelty."""
@@ -164,9 +193,9 @@ class Model:
 
     def _recurse(self, name: str, evidence: Array, sequences: Sequences, threads: int, *lag: int) -> Any:
         """A recursion on the chain of as many states as there is evidence for."""
-        chain = self.chain if evidence.shape[1] > self.n_states else self._known_chain
+        chain = self._chains[evidence.shape[1] > self.n_states]
         with _rows_of(sequences):
-            return recursion.run(name, chain, evidence, sequences.lengths, sequences.dt, threads, *lag)
+            return chain.run(name, evidence, sequences.lengths, sequences.dt, threads, *lag)
 
     def _all_posteriors(self, sequences: Sequences, method: str, lag: int | None, threads: int) -> Array:
         """Posteriors of all states, (T, S), or (T, S + 1) with the unknown last."""

@@ -19,6 +19,7 @@ from .evidence import KernelEvidence
 from .features import complete_rows
 from .model import Model
 from .ratios.least_squares import LeastSquares
+from .stays import Stays
 from .transitions import ChainRules, count_transitions
 
 #: Settings that may change between blocks: labelled blocks give the same model whatever they are.
@@ -30,17 +31,19 @@ class Statistics:
     """Everything that least squares and the chain need of labelled blocks: sums over frames.
 
     ``gram`` holds Phi^T W Phi, Phi^T W M and the class masses, ``counts`` (S, S) the transitions and ``starts`` (S,)
-    the first states of sequences.
+    the first states of sequences, ``stays`` how long states lasted.
     """
 
     gram: _core.GramStatistics
     counts: Array
     starts: Array
+    stays: Stays
 
     @classmethod
     def nothing(cls, n_centers: int, n_states: int) -> Statistics:
         """Of no block."""
-        return cls(_core.GramStatistics(n_centers, n_states), np.zeros((n_states, n_states)), np.zeros(n_states))
+        chain = np.zeros((n_states, n_states)), np.zeros(n_states), Stays.of(np.zeros(0, dtype=np.int64), [])
+        return cls(_core.GramStatistics(n_centers, n_states), *chain)
 
     @classmethod
     def of(cls, evidence: KernelEvidence, sequences: Sequences, codes: Codes, weights: Array | None) -> Statistics:
@@ -56,17 +59,18 @@ class Statistics:
             evidence.centers,
             evidence.sigma,
         )
-        return cls(gram, *count_transitions(codes, sequences.unbroken, evidence.n_states))
+        stays = Stays.of(codes, sequences.unbroken)
+        return cls(gram, *count_transitions(codes, sequences.unbroken, evidence.n_states), stays)
 
     @classmethod
     def merged(cls, parts: Iterable[Statistics]) -> Statistics:
         """Of several blocks, one or more; the parts stay as they are."""
-        first, *others = parts
-        total = cls.nothing(len(first.gram.moment), len(first.starts))
-        for part in (first, *others):
+        each = list(parts)
+        total = cls.nothing(len(each[0].gram.moment), len(each[0].starts))
+        for part in each:
             total.gram.merge(part.gram)
             total = replace(total, counts=total.counts + part.counts, starts=total.starts + part.starts)
-        return total
+        return replace(total, stays=Stays.merged(part.stays for part in each))
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,11 @@ class PartialFit:
             raise ValueError("there is no complete frame with a weight to learn from")
         theta = _core.RegularizedGram(total.gram.gram, self.rho * mass.sum()).solve(total.gram.moment)
         prior = read_only(mass / mass.sum())
+        transmat, stages = self.rules.learn(total.counts, total.stays)
         model = replace(
             self.model,
-            transmat=read_only(self.rules.transition_probabilities(total.counts)),
+            transmat=read_only(transmat),
+            stages=stages,
             startprob=read_only(self.rules.start_probabilities(total.starts)),
             prior=prior,
             evidence=replace(kernel_evidence(self.model), theta=read_only(theta), prior=prior),

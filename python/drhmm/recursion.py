@@ -234,6 +234,11 @@ def expectation(
 ) -> tuple[Array, Array, float]:
     """Smoothed posteriors, expected transitions and the log likelihood in one pass: the E step of learning."""
     chain, evidence, parts, _ = _problem(log_ratios, transmat, startprob, lengths)
-    report, posteriors, counts, likelihoods = _core.expectation(chain, evidence, parts, thread_count(n_threads))
-    _raise(report, parts)
-    return posteriors, counts, float(likelihoods.sum())
+    return expect(chain, evidence, parts, thread_count(n_threads))
+
+
+def expect(chain: _core.Chain, evidence: Array, lengths: Lengths, n_threads: int) -> tuple[Array, Array, float]:
+    """The same on arguments that have been checked."""
+    report, posteriors, counts, log_likelihoods = _core.expectation(chain, evidence, lengths, n_threads)
+    _raise(report, lengths)
+    return posteriors, counts, float(log_likelihoods.sum())

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ._validation import LARGEST, Array, Lengths, as_floats, as_startprob, as_transmat, check_number
+from .durations import Durations, Sizes, leaving_rates
+from .stays import DurationRules, Stays
 
 #: Pseudo-count of every state as the first of a sequence.
 START_PRIOR = 1.0
@@ -19,13 +21,15 @@ class ChainRules:
     """How transition and start probabilities follow from counts.
 
     ``prior`` is the pseudo-count of each transition, -inf where it is forbidden; ``transmat`` and ``startprob`` are
-    given where they are not learned. ``weights`` (S,) say how much a transition into each state counts.
+    given where they are not learned. ``weights`` (S,) say how much a transition into each state counts. ``durations``
+    say how stays follow from the same labels.
     """
 
     prior: Array
     transmat: Array | None
     startprob: Array | None
     weights: Array
+    durations: DurationRules
 
     @property
     def n_states(self) -> int:
@@ -69,6 +73,29 @@ class ChainRules:
         transmat: Array = smoothed / totals
         return transmat
 
+    def regular(self, transmat: Array, counts: Array, shapes: Sizes) -> Array:
+        """The transition matrix where states of several stages last as long as they did, without pseudo-counts.
+
+        Some pseudo-counts hardly matter for geometric stays, but a regular stay of another length is very improbable.
+        Given transitions and weights of classes are meant to change the mean: they do.
+        """
+        if self.transmat is not None or (self.weights != 1).any():
+            return transmat
+        totals, left = counts.sum(axis=1), leaving_rates(counts)
+        rows = np.flatnonzero((shapes > 1) & (left >= 1))
+        changed = transmat.copy()
+        changed[rows] *= (left[rows] / totals[rows] / leaving_rates(transmat)[rows])[:, None]
+        changed[rows, rows] = 1 - left[rows] / totals[rows]
+        return changed
+
+    def learn(self, counts: Array, stays: Stays) -> tuple[Array, Durations | None]:
+        """Transition probabilities and durations, None where every stay is geometric, from certain labels."""
+        transmat = self.transition_probabilities(counts)
+        every = np.full(self.n_states, 2)
+        shapes = self.durations.shapes(self.regular(transmat, counts, every), stays)
+        transmat = self.regular(transmat, counts, shapes)
+        return transmat, self.durations.stages(transmat, shapes)
+
     def start_probabilities(self, starts: Array, *, certain: bool = True) -> Array:
         """First states plus one pseudo-count each, divided by their sum; or what was given.
 
@@ -85,7 +112,12 @@ class ChainRules:
 
 
 def chain_rules(
-    transition_prior: Any, transmat: Any, startprob: Any, n_states: int, class_weights: Array | None = None
+    transition_prior: Any,
+    transmat: Any,
+    startprob: Any,
+    n_states: int,
+    class_weights: Array | None = None,
+    durations: DurationRules | None = None,
 ) -> ChainRules:
     """Check the settings of the chain and bring them to one shape; of class weights, only their ratios count."""
     if not isinstance(transition_prior, list | tuple) and np.ndim(transition_prior) == 0:
@@ -111,6 +143,7 @@ def chain_rules(
         None if transmat is None else as_transmat(transmat, n_states),
         None if startprob is None else as_startprob(startprob, n_states),
         np.ones(n_states) if class_weights is None else class_weights / class_weights.mean(),
+        DurationRules(False, np.ones(n_states, dtype=np.int64)) if durations is None else durations,
     )
 
 

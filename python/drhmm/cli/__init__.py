@@ -96,6 +96,13 @@ def _add_fit(commands: Commands) -> None:
     command.add_argument("--states", type=int, metavar="N", help="number of states, where there are no labels")
     command.add_argument("--window", type=int, default=1, help="rows that describe a frame")
     command.add_argument("--basis", type=int, default=500, help="kernel centres")
+    command.add_argument(
+        "--durations",
+        choices=("geometric", "negative-binomial"),
+        default="geometric",
+        help="how long states last: as in a plain chain, or learned",
+    )
+    command.add_argument("--min-duration", type=int, metavar="N", help="no state lasts less than N frames")
     command.add_argument("--novelty", action="store_true", help="have a state for what nobody labelled")
     command.add_argument("--novelty-rate", type=float, default=1e-3, help="how often it begins, per frame")
     command.add_argument("--novelty-duration", type=float, default=50.0, help="how many frames it lasts")

@@ -46,6 +46,8 @@ def run(options: argparse.Namespace) -> None:
     estimator = DensityRatioHMM(
         options.states,
         window=options.window,
+        durations=options.durations,
+        min_duration=options.min_duration,
         n_basis=options.basis,
         novelty=options.novelty,
         novelty_rate=options.novelty_rate,
@@ -100,6 +102,8 @@ def _chosen(estimator: DensityRatioHMM) -> str:
             f"{estimator.sigma_:.3g} and rho {estimator.rho_:.3g} (held-out squared loss {selection.loss[best]:.4f})"
         )
     parts.append(f"evidence scale {estimator.evidence_scale_:g}")
+    if estimator.model_.stages is not None:
+        parts.append("stages of the states " + ", ".join(map(str, estimator.model_.stages.sizes)))
     if estimator.history_:
         parts.append(f"EM {'converged' if estimator.converged_ else 'stopped'} after {estimator.n_iter_} iterations")
     return "; ".join(parts)

@@ -30,7 +30,7 @@ def as_json(model: Model) -> dict[str, Any]:
     """The content of a model, arrays of the chain among it."""
     evidence = model.evidence
     assert isinstance(evidence, KernelEvidence)
-    novelty = model.novelty
+    novelty, durations = model.novelty, model.durations
     return {
         "fingerprint": model.fingerprint,
         "classes": model.classes.tolist()
@@ -47,6 +47,11 @@ def as_json(model: Model) -> dict[str, Any]:
         "floor": evidence.floor,
         "evidence_scale": evidence.evidence_scale,
         "novelty": None if novelty is None else {"rate": novelty.rate, "duration": novelty.duration},
+        "durations": {
+            "mean": [mean if np.isfinite(mean) else None for mean in durations.mean.tolist()],
+            "shape": durations.shape.tolist(),
+            "minimum": durations.minimum.tolist(),
+        },
         "settings": dict(model.settings),
     }
 
@@ -73,13 +78,14 @@ def _lines(model: Model) -> list[tuple[str, str]]:
         lines.append(("novelty", f"rate {model.novelty.rate:g}, duration {model.novelty.duration:g} frames"))
     labels = [_printable(label) for label in content["classes"]]
     width = max(7, *(len(label) for label in labels))
-    lines.append(("states", f"{'label':<{width}}  share   start   mean stay   transitions"))
+    lines.append(("states", f"{'label':<{width}}  share   start   mean stay   shape   transitions"))
     for state, label in enumerate(labels):
-        stay = model.transmat[state, state]
-        duration = f"{1 / (1 - stay):.1f}" if stay < 1 else "for ever"
+        mean, shape, minimum = (content["durations"][name][state] for name in ("mean", "shape", "minimum"))
+        duration = "for ever" if mean is None else f"{mean:.1f}"
+        form = f"{shape}" if minimum == 1 else f"{shape}, {minimum}+"
         transitions = " ".join(f"{probability:.3g}" for probability in np.atleast_1d(model.transmat[state]))
         shares = f"{model.prior[state]:.3f}   {model.startprob[state]:.3f}"
-        lines.append(("", f"{label:<{width}}  {shares}   {duration:>9}   {transitions}"))
+        lines.append(("", f"{label:<{width}}  {shares}   {duration:>9}   {form:<5}   {transitions}"))
     settings = ", ".join(f"{name}={value!r}" for name, value in model.settings.items() if value is not None)
     wrapped = textwrap.wrap(settings or "not recorded", 100)
     return lines + list(zip(["settings", *[""] * len(wrapped)], wrapped, strict=False))

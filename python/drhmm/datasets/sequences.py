@@ -60,6 +60,19 @@ def _sticky_chain(n_samples: int, n_states: int, stay: float, random: np.random.
     return markov_chain(n_samples, transmat, random_state=random)
 
 
+def _drawn_stays(n_samples: int, n_states: int, durations: Any, random: np.random.RandomState) -> npt.NDArray[np.int64]:
+    """A path with stays that are drawn evenly from (shortest, longest), each followed by any other state."""
+    check_integer(n_samples, "n_samples", low=1)
+    if not isinstance(durations, list | tuple) or len(durations) != 2:
+        raise ValueError(f"durations must be two integers, the shortest and the longest stay, got {durations!r}")
+    shortest = check_integer(durations[0], "durations[0]", low=1)
+    longest = check_integer(durations[1], "durations[1]", low=shortest)
+    lengths = random.randint(shortest, longest + 1, size=n_samples // shortest + 1)
+    states = np.cumsum([random.randint(n_states), *random.randint(1, n_states, size=len(lengths) - 1)]) % n_states
+    path: npt.NDArray[np.int64] = np.repeat(states, lengths)[:n_samples].astype(np.int64)
+    return path
+
+
 def moons(
     n_samples: int = 1000, *, noise: float = 0.1, stay: float = 0.95, random_state: Any = None
 ) -> tuple[Array, npt.NDArray[np.int64]]:
@@ -122,7 +135,14 @@ def blobs(
     return centers + noise * random.standard_normal((n_samples, 2)), y
 
 
-def sines(n_samples: int = 1000, *, noise: float = 0.25, stay: float = 0.98, random_state: Any = None) -> Any:
+def sines(
+    n_samples: int = 1000,
+    *,
+    noise: float = 0.25,
+    stay: float = 0.98,
+    durations: tuple[int, int] | None = None,
+    random_state: Any = None,
+) -> Any:
     """Noisy sines that switch between three frequencies: the toy problem of the paper.
 
     y_t = sin(f t) + noise, with f = 0.2, 0.4 or 0.6 by regime, and regimes that change with probability 1 - stay.
@@ -135,6 +155,9 @@ def sines(n_samples: int = 1000, *, noise: float = 0.25, stay: float = 0.98, ran
         Standard deviation of the noise.
     stay : float
         Probability of staying in a regime.
+    durations : (int, int), optional
+        The shortest and the longest stay in a regime, both included, in place of `stay`: (20, 40) draws every stay
+        from 20 to 40 samples with equal probability. The last one is cut by the end.
     random_state : int, RandomState or None
         Seed.
 
@@ -154,7 +177,10 @@ def sines(n_samples: int = 1000, *, noise: float = 0.25, stay: float = 0.98, ran
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
-    y = _sticky_chain(n_samples, len(FREQUENCIES), stay, random)
+    if durations is None:
+        y = _sticky_chain(n_samples, len(FREQUENCIES), stay, random)
+    else:
+        y = _drawn_stays(n_samples, len(FREQUENCIES), durations, random)
     signal = np.sin(np.asarray(FREQUENCIES)[y] * np.arange(n_samples)) + noise * random.standard_normal(n_samples)
     return signal[:, None], y
 

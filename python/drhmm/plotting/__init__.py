@@ -4,6 +4,7 @@ Every function takes plain arrays and returns matplotlib axes: ``axes.figure.sav
 """
 
 from .calibration import calibration, calibration_error
+from .durations import durations
 from .evidence import evidence
 from .ratio_map import ratio_map
 from .roc import equal_error_rate, roc
@@ -15,6 +16,7 @@ __all__ = [
     "COLORS",
     "calibration",
     "calibration_error",
+    "durations",
     "equal_error_rate",
     "evidence",
     "ratio_map",

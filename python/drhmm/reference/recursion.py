@@ -31,7 +31,8 @@ def fill_gaps(log_ratios: Array, dt: npt.NDArray[np.int64]) -> tuple[Array, npt.
     return filled, rows
 
 
-def _log(values: Array) -> Array:
+def log(values: Array) -> Array:
+    """Logarithms, -inf for zeros."""
     with np.errstate(divide="ignore"):
         logarithm: Array = np.log(values)
     return logarithm
@@ -45,9 +46,9 @@ def _log_sum(values: Array, axis: int) -> Array:
 
 def forward(log_ratios: Array, transmat: Array, startprob: Array) -> Array:
     """Log filtered ratios to the likeliest state, shape (T, S); raises on impossible data."""
-    evidence, log_a = prepare(log_ratios), _log(transmat)
+    evidence, log_a = prepare(log_ratios), log(transmat)
     alpha = np.empty_like(evidence)
-    predicted = _log(startprob)
+    predicted = log(startprob)
     for t, row in enumerate(evidence):
         alpha[t] = predicted + row
         pivot = alpha[t].max()
@@ -60,7 +61,7 @@ def forward(log_ratios: Array, transmat: Array, startprob: Array) -> Array:
 
 def backward(log_ratios: Array, transmat: Array) -> Array:
     """Log backward ratios to the likeliest state, shape (T, S)."""
-    evidence, log_a = prepare(log_ratios), _log(transmat)
+    evidence, log_a = prepare(log_ratios), log(transmat)
     beta = np.zeros_like(evidence)
     for t in range(len(evidence) - 2, -1, -1):
         beta[t] = _log_sum(log_a + (evidence[t + 1] + beta[t + 1])[None, :], axis=1)
@@ -85,6 +86,15 @@ def smooth(log_ratios: Array, transmat: Array, startprob: Array) -> Array:
     return normalize(forward(log_ratios, transmat, startprob) + backward(log_ratios, transmat))
 
 
+def log_likelihood(log_ratios: Array, transmat: Array, startprob: Array) -> float:
+    """Log sum over paths of p(path) prod_t w(y_t), with w as it is given."""
+    evidence, log_a = prepare(log_ratios), log(transmat)
+    message = log(startprob) + evidence[0]
+    for row in evidence[1:]:
+        message = _log_sum(message[:, None] + log_a, axis=0) + row
+    return float(_log_sum(message, axis=0))
+
+
 def fixed_lag(log_ratios: Array, transmat: Array, startprob: Array, lag: int) -> Array:
     """p(x_t = i | y_1..y_min(t+lag, T)), by smoothing every prefix."""
     posteriors = np.empty_like(log_ratios)
@@ -95,9 +105,9 @@ def fixed_lag(log_ratios: Array, transmat: Array, startprob: Array, lag: int) ->
 
 def viterbi(log_ratios: Array, transmat: Array, startprob: Array) -> npt.NDArray[np.int64]:
     """Most probable path; of equally probable predecessors the first state wins."""
-    evidence, log_a = prepare(log_ratios), _log(transmat)
+    evidence, log_a = prepare(log_ratios), log(transmat)
     n, s = evidence.shape
-    best = _log(startprob) + evidence[0]
+    best = log(startprob) + evidence[0]
     origin = np.zeros((n, s), dtype=np.int64)
     for t in range(n):
         if t > 0:
@@ -117,7 +127,7 @@ def viterbi(log_ratios: Array, transmat: Array, startprob: Array) -> npt.NDArray
 
 def expected_transitions(log_ratios: Array, transmat: Array, startprob: Array) -> Array:
     """sum_t p(x_t = i, x_{t+1} = j | y_1..y_T), shape (S, S)."""
-    evidence, log_a = prepare(log_ratios), _log(transmat)
+    evidence, log_a = prepare(log_ratios), log(transmat)
     alpha, beta = forward(log_ratios, transmat, startprob), backward(log_ratios, transmat)
     counts = np.zeros_like(transmat)
     for t in range(len(evidence) - 1):
@@ -130,9 +140,9 @@ def expected_transitions(log_ratios: Array, transmat: Array, startprob: Array) -
 def path_log_probability(path: npt.NDArray[np.int64], log_ratios: Array, transmat: Array, startprob: Array) -> float:
     """Log probability of one path times its evidence, up to a constant."""
     evidence = prepare(log_ratios)
-    total = _log(startprob)[path[0]] + evidence[0, path[0]]
+    total = log(startprob)[path[0]] + evidence[0, path[0]]
     for t in range(1, len(path)):
-        total += _log(transmat)[path[t - 1], path[t]] + evidence[t, path[t]]
+        total += log(transmat)[path[t - 1], path[t]] + evidence[t, path[t]]
     return float(total)
 
 

@@ -21,6 +21,7 @@ struct StageRules {
   RowMatrix leaving;        // (M, M) B_ij: where state i leads when it is left
   std::vector<Index> size;  // (M) stages of each state
   Vector stay;              // (stages)
+  Vector leave;             // (M) how often the last stage of a state is left at a step
   Vector skip;              // (M) how often a state is entered at its last stage instead of its first
   bool has_unknown = false;
   double rate = 0;  // of the unknown: how often it begins at a step

@@ -28,7 +28,7 @@ class Stages {
     for (Index i = 0; i < n_known_; ++i) {
       first_.push_back(i == 0 ? 0 : last_.back() + 1);
       last_.push_back(first_.back() + rules.size[at(i)] - 1);
-      leave_.push_back(number(known * (1 - rules.stay[last_.back()])));
+      leave_.push_back(number(known * rules.leave[i]));
       enter_first_.push_back(number(1 - rules.skip[i]));
       enter_last_.push_back(number(rules.skip[i]));
       for (Index u = first_.back(); u <= last_.back(); ++u) {

@@ -1,0 +1,70 @@
+"""
+States that last about equally long
+===================================
+
+A washing machine does not stop in the middle of a rinse. But a Markov chain believes that it does: the most frequent
+stay in a state has length 1, whatever the mean. Where frames are noisy and stays are regular, a model that knows how
+long states last gets more frames right.
+"""
+
+# %%
+# Noisy sines switch between three frequencies. Every stay has 20 to 40 samples, and all of these lengths are equally
+# probable.
+
+import matplotlib.pyplot as plt
+
+from drhmm import DensityRatioHMM, plotting
+from drhmm.datasets import sines
+
+X, y = sines(3000, noise=0.5, durations=(20, 40), random_state=0)
+X_new, y_new = sines(1500, noise=0.5, durations=(20, 40), random_state=1)
+
+settings = {"window": 4, "n_basis": 200, "random_state": 0}
+plain = DensityRatioHMM(**settings).fit(X, y)
+regular = DensityRatioHMM(durations="negative-binomial", **settings).fit(X, y)
+
+# %%
+# The shape of a state is the number of stages that a stay goes through, one after the other. One stage is a plain
+# chain; the more there are, the more regular are the stays. It was learned from the labels.
+
+for name, model in (("plain", plain), ("regular", regular)):
+    durations = model.model_.durations
+    print(f"{name}: mean stays {durations.mean.round(1)}, shapes {durations.shape}")
+names = ["slow", "middle", "fast"]
+plotting.durations(regular.model_.durations, y, names=names, figure=plt.figure(figsize=(8, 4.6), layout="constrained"))
+plt.show()
+
+# %%
+# In new data the plain chain hesitates. The other model expects a change after about thirty samples, and finds most of
+# the stays.
+
+shown = slice(1000, 1500)
+posteriors = {
+    "plain chain": plain.predict_proba(X_new)[shown],
+    "durations learned": regular.predict_proba(X_new)[shown],
+}
+plotting.sequence(
+    X_new[shown],
+    posteriors,
+    states=y_new[shown],
+    names=names,
+    figure=plt.figure(figsize=(10, 5.5), layout="constrained"),
+)
+plt.show()
+for name, model in (("plain", plain), ("regular", regular)):
+    scores = {method: model.score(X_new, y_new, method=method) for method in ("smooth", "filter", "viterbi")}
+    print(name, {method: f"{score:.1%}" for method, score in scores.items()})
+
+# %%
+# If only the shortest stay is known, that is enough for most of it: ``min_duration`` needs nothing learned.
+
+least = DensityRatioHMM(min_duration=20, **settings).fit(X, y)
+print(f"at least 20 samples: {least.score(X_new, y_new):.1%}")
+
+# %%
+# Live, the same model answers frame by frame; stages stay inside.
+
+stream = regular.stream(lag=10)
+for x in X_new[:200]:
+    posterior = stream.step(x)
+print(f"ten frames ago: {names[posterior.argmax()]}, truly {names[y_new[189]]}")

@@ -1,0 +1,88 @@
+"""How long states last: learned against seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from .._validation import as_lengths
+from ..durations import Durations
+from ..stays import Stays
+from .style import as_states, color, new_figure, state_names
+
+#: Bars of a histogram, at most.
+MOST_BARS = 30
+
+#: The picture ends here, whatever lasts longer.
+LONGEST = 20_000
+
+
+def durations(
+    durations: Any, states: Any = None, *, lengths: Any = None, names: Any = None, figure: Figure | None = None
+) -> list[Axes]:
+    """Draw how long states last, one panel per state: seen stays as bars, learned ones as a line.
+
+    Only whole stays are drawn: the first and the last of a sequence may be cut. The picture ends at 20,000 frames.
+
+    Parameters
+    ----------
+    durations : Durations
+        What was learned: ``model.durations``.
+    states : array of int, shape (T,), optional
+        States as indices, such as the labels of the training data.
+    lengths : sequence of int, optional
+        Lengths of the sequences that `states` holds one after the other.
+    names : sequence of str, optional
+        Names of the states, for example ``model.classes``.
+    figure : matplotlib.figure.Figure, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        One for each state, from top to bottom.
+    """
+    if not isinstance(durations, Durations):
+        raise ValueError(f"durations must be those of a model, model.durations, got {type(durations).__name__}")
+    labels = state_names(names, durations.n_states)
+    whole = [np.zeros(0, dtype=np.int64)] * durations.n_states
+    if states is not None:
+        codes = as_states(states, len(states), durations.n_states)
+        seen = Stays.of(codes, as_lengths(lengths, len(codes)))
+        kinds = np.repeat(seen.kinds, seen.counts, axis=0)
+        kinds = kinds[kinds[:, 2:].all(axis=1)]
+        whole = [kinds[kinds[:, 0] == state, 1] for state in range(durations.n_states)]
+    finite = durations.mean[np.isfinite(durations.mean)]
+    longest = int(max(2.5 * finite.max(initial=1.0), *(stays.max(initial=1) for stays in whole))) + 1
+    longest = min(longest, LONGEST)
+    learned = durations.probabilities(longest)
+    step = -(-longest // MOST_BARS)
+    edges = np.arange(1, longest + step + 1, step) - 0.5
+    # One probability for each bar: the lengths that it stands for together.
+    within = np.add.reduceat(learned, np.arange(0, longest, step), axis=1)
+
+    if figure is None:
+        figure = new_figure(7, 1.3 * durations.n_states + 0.9)
+    axes: list[Axes] = list(figure.subplots(durations.n_states, 1, sharex=True, squeeze=False)[:, 0])
+    for state, axis in enumerate(axes):
+        if len(whole[state]) > 0:
+            shares = np.histogram(whole[state], edges)[0] / len(whole[state])
+            axis.stairs(shares, edges, fill=True, color=color(state), alpha=0.4, label=f"{len(whole[state])} seen")
+        middles = (edges[:-1] + edges[1:]) / 2
+        mean, shape = durations.mean[state], durations.shape[state]
+        shortest = f", at least {durations.minimum[state]}" if durations.minimum[state] > 1 else ""
+        lasts = f"mean {mean:.1f}, shape {shape}{shortest}" if np.isfinite(mean) else "never left"
+        axis.plot(middles[: within.shape[1]], within[state], color=color(state), linewidth=1.8, label="learned")
+        axis.set_title(f"{labels[state]}: {lasts}", loc="left", fontsize=9, pad=3)
+        axis.legend(loc="upper right", frameon=False, fontsize=8)
+        axis.set_ylim(bottom=0)
+        axis.yaxis.set_major_locator(MaxNLocator(3))
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[-1].set_xlim(0.5, longest + 0.5)
+    axes[-1].set_xlabel("length of a stay in frames")
+    axes[len(axes) // 2].set_ylabel("share of stays" if step == 1 else f"share of stays per {step} frames")
+    return axes
