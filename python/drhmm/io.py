@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._files import clear_leftover, write_atomically
+from ._files import write_atomically
 from ._validation import Array
 from .contents import DESCRIPTION, description_of, parts_of, tensors_of
 from .evidence import KernelEvidence
@@ -55,7 +55,6 @@ def load(path: str | os.PathLike[str]) -> Model:
     ModelFormatError
         If the file is damaged, cut short, not a model, or of a newer format than this version reads.
     """
-    clear_leftover(path)
     try:
         return from_bytes(_read(path))
     except ModelFormatError as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files import clear_leftover, write_atomically
+from .._files import write_atomically
 from .._times import steps_between
 from .._validation import Array
 from ..exceptions import SnapshotError
@@ -141,7 +141,6 @@ class FollowedSequences:
 
     def load(self, path: Path) -> None:
         """Go on from a file that `save` wrote for the same model and options."""
-        clear_leftover(path)
         try:
             self._sequences = self._read(path.read_bytes())
         except SnapshotError as error:
