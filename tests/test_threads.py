@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import live
-from drhmm import DensityRatioHMM
+from drhmm import DensityRatioHMM, Model
 from problems import blobs
 
 
@@ -49,6 +49,20 @@ def test_a_model_can_be_first_used_by_many_threads_at_once():
         model = replace(live.model("plain"), settings={})
         with ThreadPoolExecutor(8) as threads:
             assert len(set(threads.map(lambda m: m.fingerprint, [model] * 8))) == 1
+
+
+def test_a_score_is_that_of_one_model_while_another_is_learned(monkeypatch):
+    X, y = blobs(0)
+    settings = {"n_basis": 20, "sigma": 1.0, "rho": 0.01, "evidence_scale": 1.0, "random_state": 0}
+    estimator, other = (DensityRatioHMM(**settings).fit(X, labels) for labels in (y, np.array(["a", "b", "c"])[y]))
+    expected, predict = estimator.score(X, y), Model.predict
+
+    def predict_while_it_is_refitted(*arguments, **options):
+        estimator.model_ = other.model_
+        return predict(*arguments, **options)
+
+    monkeypatch.setattr(Model, "predict", predict_while_it_is_refitted)
+    assert estimator.score(X, y) == expected
 
 
 def turns_of_another_thread(work):
