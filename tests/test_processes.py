@@ -80,9 +80,7 @@ def test_a_fork_while_other_threads_predict():
 
 EXIT_WHILE_WORKING = """
 import threading, time
-import numpy as np
 import live
-from drhmm import recursion
 X, model, started = live.samples(0, 100_000), live.model("window"), threading.Event()
 {before}
 def go_on():
@@ -99,7 +97,8 @@ last = Last()
 
 WORK = {
     "predict": ("", "model.predict_proba(X, n_threads=2)"),
-    "smooth": ("A = np.full((2, 2), 0.5)", "recursion.smooth(X, A, A[0], n_threads=2)"),
+    "step": ("batch = model.stream_batch(50_000)", "batch.step(X[:50_000])"),
+    "step in Python": ("stream = live.model('classifier').stream()", "stream.step(X[0])"),
 }
 
 

@@ -8,6 +8,7 @@
 #include "complete.hpp"
 #include "drhmm/stream/streams.hpp"
 #include "framing.hpp"
+#include "released.hpp"
 #include "report.hpp"
 
 namespace drhmm::bindings {
@@ -43,7 +44,7 @@ py::object not_implemented() { return py::reinterpret_borrow<py::object>(Py_NotI
 template <class Work>
 auto without_gil_if(bool is_long, const Work& work) {
   if (!is_long) return work();
-  const py::gil_scoped_release release;
+  const GilRelease release;
   return work();
 }
 
@@ -337,7 +338,7 @@ class LiveStreams {
     for (Index k = 0; k < taken.size(); ++k) {
       if (missing[static_cast<std::size_t>(k)]) frames.row(k).setConstant(std::numeric_limits<double>::quiet_NaN());
     }
-    const auto values = evaluate(to_numpy(frames)).cast<Array>();
+    const auto values = sleep_at_exit([&] { return evaluate(to_numpy(frames)).cast<Array>(); });
     const ConstRows returned = rows(values, "log_ratios");
     require(returned.rows() == evidence.rows() && returned.cols() == evidence.cols(), "log_ratios must be (k, S)");
     evidence = returned;
