@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -398,6 +399,39 @@ class TestForgery:
         metadata |= {"format_version": 2, "library_version": "7.0", "something": "new"}
         with pytest.raises(ModelFormatError, match=r"format 2, written by drhmm 7\.0; .* upgrade drhmm"):
             from_bytes(file_of(tensors, metadata))
+
+
+def labelled(n_labels, longest):
+    """The content of a file of a model with text labels, one of them long."""
+    tensors, metadata = parts_of(to_bytes(live.model("plain")))
+    shares, n_centers = np.full(n_labels, 1 / n_labels), len(tensors["theta"])
+    tensors |= {"transmat": np.eye(n_labels), "theta": np.zeros((n_centers, n_labels))}
+    tensors |= {name: shares for name in ("startprob", "prior", "evidence_prior")}
+    labels = [str(k) for k in range(n_labels - 1)] + ["x" * longest]
+    return file_of(tensors, {**metadata, "classes": {"dtype": f"<U{longest}", "values": labels}})
+
+
+def test_a_forged_file_takes_memory_in_proportion_to_its_size():
+    """numpy gives every label the room of the longest one: 2 GB here, before the fingerprint is compared."""
+    content = labelled(335, 900_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFormatError, match="the longest of 335 class labels has 900000 characters"):
+            from_bytes(content)
+        assert tracemalloc.get_traced_memory()[1] < 20 * len(content)
+    finally:
+        tracemalloc.stop()
+
+
+def test_labels_that_are_mostly_room_are_not_saved():
+    model = replace(live.model("plain"), classes=np.array(["a", "b", "x" * 10**6]))
+    assert from_bytes(to_bytes(model)).classes.tolist() == model.classes.tolist()
+    transmat, shares = np.eye(30), np.full(30, 1 / 30)
+    evidence = replace(model.evidence, theta=np.zeros((len(model.evidence.theta), 30)), prior=shares)
+    labels = np.array([str(k) for k in range(29)] + ["x" * 10**5])
+    many = replace(model, classes=labels, transmat=transmat, startprob=shares, prior=shares, evidence=evidence)
+    with pytest.raises(ValueError, match="the longest of 30 class labels has 100000 characters, all of them 100048"):
+        to_bytes(many)
 
 
 class TestFirstFormat:
