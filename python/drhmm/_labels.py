@@ -46,7 +46,7 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected; use y.ravel()",
             DataConversionWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         labels = labels[:, 0]
     if labels.shape != (n_rows,):

@@ -89,7 +89,7 @@ def run_em(
             f"EM: state {state} ran out of frames on the way and was kept alive with the weight of one; "
             "n_states may be too large for these data",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return EMResult(targets, transmat, startprob, len(history), converged, history)
 

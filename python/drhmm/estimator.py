@@ -14,6 +14,7 @@ from ._inference import BatchInference
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
 from ._tables import feature_names_of
+from ._threads import with_own_threads
 from ._validation import LARGEST, check_bool, check_choice, check_integer, check_number, read_only, thread_count
 from .contents import as_json
 from .evidence import KernelEvidence
@@ -251,6 +252,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             raise ValueError(f"n_states is {self.n_states}, but y has {len(classes)} classes: {classes.tolist()}")
         return classes, codes
 
+    @with_own_threads
     def fit(
         self, X: Any, y: Any = None, *, lengths: Any = None, sequence_id: Any = None, sample_weight: Any = None
     ) -> DensityRatioHMM:
