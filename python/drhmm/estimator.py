@@ -17,7 +17,7 @@ from ._tables import feature_names_of
 from ._threads import with_own_threads
 from ._validation import LARGEST, check_bool, check_choice, check_integer, check_number, read_only, thread_count
 from .contents import as_json
-from .evidence import KernelEvidence
+from .evidence import KernelEvidence, warn_of_far_classes
 from .features import learn_framing, random_state_of
 from .learning import (
     EMSettings,
@@ -317,6 +317,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             feature_names,
             {name: as_json(value) for name, value in self.get_params(deep=False).items()},
         )
+        known = training.known
+        if isinstance(model.evidence, KernelEvidence) and known.any():
+            codes = codes[training.rows][known]
+            warn_of_far_classes(model.evidence.reach(training.frames[known], codes), classes, stacklevel=3)
         self._adopt(
             model,
             rho=getattr(learned.source, "rho_", None),

@@ -69,21 +69,45 @@ def learn_framing(samples: Array, window: int, standardize: bool, row_of: Callab
     return Framing(origin + offset, scale, window)
 
 
-def choose_centers(frames: Array, n_basis: int, random_state: np.random.RandomState) -> Array:
+def _mean_and_deviation(shifted: Array) -> tuple[Array, Array]:
+    offset = np.nanmean(shifted, axis=0)
+    return offset, np.nanstd(shifted - offset, axis=0)
+
+
+def choose_centers(
+    frames: Array,
+    n_basis: int,
+    random_state: np.random.RandomState,
+    classes: npt.NDArray[np.int64] | None = None,
+) -> Array:
     """At most `n_basis` kernel centres: training frames, spread out by the seeding of k-means++.
 
     Each next centre is drawn with a probability that grows with the squared distance to those before it, so that rare
-    regions have centres too; with a random subset, results depend more on the seed.
+    regions have centres too; with a random subset, results depend more on the seed. Where there are too many frames,
+    every one of the `classes` (N,) has a fair share of those that are looked at.
     """
     from sklearn.cluster import kmeans_plusplus
 
     if n_basis >= len(frames):
         return frames.copy()
-    if len(frames) > CENTER_CANDIDATES * n_basis:
-        frames = frames[np.sort(random_state.choice(len(frames), CENTER_CANDIDATES * n_basis, replace=False))]
+    n_candidates = CENTER_CANDIDATES * n_basis
+    if len(frames) > n_candidates:
+        codes = np.zeros(len(frames), dtype=np.int64) if classes is None else classes
+        frames = frames[fair_draw(codes, n_candidates, random_state)]
     _, chosen = kmeans_plusplus(frames, n_basis, random_state=random_state, n_local_trials=1)
     centers: Array = np.ascontiguousarray(frames[np.sort(chosen)])
     return centers
+
+
+def fair_draw(classes: npt.NDArray[np.int64], size: int, random_state: np.random.RandomState) -> npt.NDArray[np.int64]:
+    """Sorted places of `size` members, as many of each class as of any other, or all of it where it has fewer."""
+    values, counts = np.unique(classes, return_counts=True)
+    shares = np.zeros_like(counts)
+    for rank, k in enumerate(np.argsort(counts, kind="stable")):
+        shares[k] = min(counts[k], (size - shares.sum()) // (len(counts) - rank))
+    order = random_state.permutation(len(classes))
+    drawn = [order[classes[order] == value][:share] for value, share in zip(values, shares, strict=True)]
+    return np.sort(np.concatenate(drawn))
 
 
 def median_distance(centers: Array) -> float:

@@ -134,7 +134,8 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
     ) -> SoftUpdates:
         """Centres, sigma, rho (from these targets) and one factor, ready for the targets of many iterations."""
         self.check_parameters()
-        centers = choose_centers(frames, self.n_basis, random_state_of(self.random_state))
+        likeliest = np.where(targets.any(axis=1), targets.argmax(axis=1), -1)
+        centers = choose_centers(frames, self.n_basis, random_state_of(self.random_state), likeliest)
         sigma, rho, selection = self._settings(frames, targets, weights, folds, centers, judge, progress)
         check_width(sigma, centers)
         return SoftUpdates(
