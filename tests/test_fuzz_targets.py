@@ -184,7 +184,7 @@ class TestLearning:
 
     def test_a_reason_that_is_not_there(self, monkeypatch):
         def fit(*_, **__):
-            raise ValueError("X is constant in column 0 (value 1): it cannot be standardised")
+            raise ValueError("X is constant in every column: there is nothing to learn from")
 
         monkeypatch.setattr(DensityRatioHMM, "fit", fit)
         assert any("X is constant" in text for text in findings(learning, 60))

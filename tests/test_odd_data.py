@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 
 from drhmm import DensityRatioHMM
+from drhmm.features import learn_framing
 from problems import blobs
 
 QUICK = {"sigma": 1.0, "rho": 0.003, "evidence_scale": 1.0}
@@ -48,3 +51,61 @@ class TestRareClasses:
         estimator = DensityRatioHMM(**QUICK, n_basis=30, random_state=0).partial_fit(X, y)
         with pytest.warns(UserWarning, match="no kernel centre is near the frames of class 1, which"):
             estimator.partial_fit(X + 1000 * y[:, None], y)
+
+
+class TestConstantColumns:
+    X, Y = blobs(0)
+    NEW = blobs(1)[0]
+    SETTINGS: ClassVar = {"n_basis": 30, "random_state": 0}
+
+    @pytest.mark.parametrize("value", [0.0, 4.0, -1e9])
+    def test_are_as_if_they_were_not_there_even_if_they_change_later(self, value):
+        expected = DensityRatioHMM(**self.SETTINGS).fit(self.X, self.Y).predict_proba(self.NEW)
+        with pytest.warns(UserWarning, match="X is constant, or differs by rounding only, in column 1: what"):
+            fitted = DensityRatioHMM(**self.SETTINGS).fit(np.insert(self.X, 1, value, axis=1), self.Y)
+        switched = np.insert(self.NEW, 1, np.arange(len(self.NEW)) % 2, axis=1)
+        assert_array_equal(fitted.predict_proba(switched), expected)
+
+    @pytest.mark.parametrize("kind", [np.float32, np.float64])
+    def test_that_differ_by_rounding_are_constant(self, kind):
+        X = np.insert(self.X, 1, 0.1, axis=1).astype(kind)
+        X[::2, 1] = np.nextafter(kind(0.1), kind(1))
+        with pytest.warns(UserWarning, match="X is constant"):
+            fitted = DensityRatioHMM(**self.SETTINGS).fit(X, self.Y)
+        X[:, 1] += kind(1e-6)
+        assert fitted.score(X, self.Y) > 0.8
+
+    def test_have_their_names_in_a_table(self):
+        table = pd.DataFrame(self.X, columns=["a", "b"]).assign(dead=1.0, off=0.0)
+        with pytest.warns(UserWarning, match="in columns 'dead', 'off': what"):
+            DensityRatioHMM(**self.SETTINGS).fit(table, self.Y)
+
+    def test_are_said_once(self):
+        with pytest.warns(UserWarning, match="constant") as caught:
+            DensityRatioHMM(**self.SETTINGS, window=2).fit(np.insert(self.X, 1, 1.0, axis=1), self.Y)
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+
+    def test_small_differences_far_from_zero_are_none(self):
+        fitted = DensityRatioHMM(**self.SETTINGS).fit(1e9 + 1e-3 * self.X, self.Y)
+        assert fitted.score(1e9 + 1e-3 * self.X, self.Y) > 0.8
+
+
+class TestOutliers:
+    """One frame of ten thousand in the only column that tells two states apart."""
+
+    Y = np.repeat(np.random.default_rng(0).integers(2, size=50), 10)
+    X = np.random.default_rng(1).normal(size=(500, 2)) + 4 * np.outer(Y, [1, 0])
+    X[250, 0] = 10_000
+
+    def test_do_not_rule_learning_without_labels(self):
+        with pytest.warns(UserWarning, match="X has values in column 0 so far from all others"):
+            states = DensityRatioHMM(2, n_basis=100, random_state=0).fit(self.X).predict(self.X)
+        agreement = (states == self.Y).mean()
+        assert max(agreement, 1 - agreement) > 0.95
+
+    def test_are_none_in_columns_that_are_mostly_one_value(self):
+        """A switch that is on in one frame of two hundred has no other standard deviation than that of all."""
+        X = np.where(np.arange(500)[:, None] % 200 == 0, 1.0, [0.0, 0.0]) + [[0.0, 1.0]] * self.X
+        framing = learn_framing(X, 1, True, resist_outliers=True)
+        np.testing.assert_allclose(framing.scale, X.std(axis=0))

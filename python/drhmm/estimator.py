@@ -290,7 +290,15 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
                 f"X has no complete frame: window={self.window}, but the longest sequence has "
                 f"{max(sequences.lengths)} samples"
             )
-        framing = learn_framing(sequences.samples, self.window, self.standardize, sequences.row)
+        framing = learn_framing(
+            sequences.samples,
+            self.window,
+            self.standardize,
+            sequences.row,
+            names=feature_names,
+            precision=float(np.finfo(sequences.dtype).eps),
+            resist_outliers=not (codes != UNKNOWN).any(),
+        )
         weights = row_weights(self.class_weight, sample_weight, sequences, codes, classes)
         training = TrainingFrames(sequences, framing, codes, len(classes), weights)
         if len(classes) > len(training.rows):

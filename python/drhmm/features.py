@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._tables import columns_named
 from ._validation import LARGEST, Array, Lengths, read_only
 
 #: Frames per centre among which centres are looked for; more frames than that are sampled first.
 CENTER_CANDIDATES = 50
+
+#: Roundings of its largest value that a column may spread over and still be constant.
+ROUNDINGS = 8
+
+#: Share of the values at either end of a column that may be outliers, and the factor by which the standard deviation of
+#: all values then exceeds that of the others.
+OUTLIERS = 0.01
+RULED = 3.0
 
 
 @dataclass(frozen=True)
@@ -41,8 +51,22 @@ class Framing:
         return _core.frames(samples, lengths, self.mean, self.scale, self.window)
 
 
-def learn_framing(samples: Array, window: int, standardize: bool, row_of: Callable[[int], int] = int) -> Framing:
-    """Mean and standard deviation of every column, from the samples that are there; a message has `row_of` a place."""
+def learn_framing(
+    samples: Array,
+    window: int,
+    standardize: bool,
+    row_of: Callable[[int], int] = int,
+    *,
+    names: Sequence[str] | None = None,
+    precision: float = float(np.finfo(np.float64).eps),
+    resist_outliers: bool = False,
+) -> Framing:
+    """Mean and standard deviation of every column, from the samples that are there.
+
+    A message has `row_of` a place and `names` of the columns. A column whose values differ by rounding only, to the
+    given `precision`, is left out: its scale makes every value 0. With `resist_outliers`, a standard deviation that a
+    hundredth of the values makes, or one alone, is replaced by that of all values between the others.
+    """
     n_columns = samples.shape[1]
     if (np.abs(samples) > LARGEST).any():
         place, column = np.argwhere(np.abs(samples) > LARGEST)[0]
@@ -56,16 +80,35 @@ def learn_framing(samples: Array, window: int, standardize: bool, row_of: Callab
     # Shifting by one value first keeps the digits of data far from zero.
     origin = np.array([column[np.flatnonzero(~np.isnan(column))[0]] for column in samples.T])
     shifted = samples - origin
-    offset = np.nanmean(shifted, axis=0)
-    scale = np.nanstd(shifted - offset, axis=0)
-    for column in range(n_columns):
-        if not scale[column] > 0 and (np.nan_to_num(shifted[:, column]) != 0).any():
-            raise ValueError(f"X spreads too little in column {column}: its variance is below the range of double")
-        if not scale[column] > 0:
-            raise ValueError(
-                f"X is constant in column {column} (value {origin[column]:g}): it cannot be standardised; "
-                "drop the column or use standardize=False"
+    constant = np.nanmax(shifted, axis=0) - np.nanmin(shifted, axis=0) <= (
+        ROUNDINGS * precision * np.nanmax(np.abs(samples), axis=0)
+    )
+    if constant.all():
+        raise ValueError("X is constant in every column: there is nothing to learn from")
+    offset, scale = _mean_and_deviation(shifted)
+    for column in np.flatnonzero(~constant & ~(scale > 0)):
+        raise ValueError(f"X spreads too little in column {column}: its variance is below the range of double")
+    if constant.any():
+        warnings.warn(
+            f"X is constant, or differs by rounding only, in {columns_named(constant, names)}: what "
+            "never changed in training says nothing about the states, and predictions do not depend on it",
+            UserWarning,
+            stacklevel=4,
+        )
+        offset[constant], scale[constant] = 0.0, LARGEST
+    if resist_outliers:
+        low = np.nanquantile(shifted, OUTLIERS, axis=0, method="higher")
+        high = np.nanquantile(shifted, 1 - OUTLIERS, axis=0, method="lower")
+        inner_offset, inner_scale = _mean_and_deviation(np.clip(shifted, low, np.maximum(low, high)))
+        ruled = ~constant & (inner_scale > 0) & (scale > RULED * inner_scale)
+        if ruled.any():
+            warnings.warn(
+                f"X has values in {columns_named(ruled, names)} so far from all others that they alone "
+                "would make the standard deviation: it was learned without them",
+                UserWarning,
+                stacklevel=4,
             )
+            offset, scale = np.where(ruled, inner_offset, offset), np.where(ruled, inner_scale, scale)
     return Framing(origin + offset, scale, window)
 
 
