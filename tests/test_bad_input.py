@@ -98,6 +98,11 @@ def test_fit_refuses(arguments, options, message):
     assert not hasattr(estimator, "model_")
 
 
+def test_fewer_frames_than_folds():
+    with pytest.raises(ValueError, match="at least 5 frames, one per fold, got 4"):
+        DensityRatioHMM(novelty=True).fit(X[:4], [0] * 4)
+
+
 def test_duplicate_points_without_standardisation():
     with pytest.raises(ValueError, match="only duplicate frames"):
         DensityRatioHMM(standardize=False).fit(np.ones((60, 2)), Y)
@@ -144,7 +149,7 @@ def test_a_class_without_a_complete_frame():
 def test_a_state_without_successor_and_without_prior():
     X_two = np.random.default_rng(0).normal(size=(20, 1))
     with pytest.raises(ValueError, match="state 1 is never followed"):
-        DensityRatioHMM(transition_prior=0).fit(X_two, [0] * 19 + [1])
+        DensityRatioHMM(transition_prior=0, transmat=None).fit(X_two, [0] * 17 + [1] * 3, lengths=[18, 1, 1])
 
 
 SETTINGS = {

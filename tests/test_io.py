@@ -406,7 +406,7 @@ def labelled(n_labels, longest):
     tensors, metadata = parts_of(to_bytes(live.model("plain")))
     shares, n_centers = np.full(n_labels, 1 / n_labels), len(tensors["theta"])
     tensors |= {"transmat": np.eye(n_labels), "theta": np.zeros((n_centers, n_labels))}
-    tensors |= {name: shares for name in ("startprob", "prior", "evidence_prior")}
+    tensors |= dict.fromkeys(("startprob", "prior", "evidence_prior"), shares)
     labels = [str(k) for k in range(n_labels - 1)] + ["x" * longest]
     return file_of(tensors, {**metadata, "classes": {"dtype": f"<U{longest}", "values": labels}})
 

@@ -109,3 +109,73 @@ class TestOutliers:
         X = np.where(np.arange(500)[:, None] % 200 == 0, 1.0, [0.0, 0.0]) + [[0.0, 1.0]] * self.X
         framing = learn_framing(X, 1, True, resist_outliers=True)
         np.testing.assert_allclose(framing.scale, X.std(axis=0))
+
+
+class TestUnknownLabels:
+    X, Y = blobs(0)
+    SETTINGS: ClassVar = {**QUICK, "n_basis": 30, "random_state": 0, "max_iter": 5, "tol": 0.1}
+
+    @pytest.mark.parametrize("labels", [[-1, 0, 1], [-2, -1, 0]])
+    def test_that_may_be_a_class_are_named(self, labels):
+        with pytest.warns(UserWarning, match=r"y has -1 in \d+ rows, which stands for an unknown label; if"):
+            fitted = DensityRatioHMM(**self.SETTINGS).fit(self.X, np.array(labels)[self.Y])
+        assert fitted.classes_.tolist() == [label for label in labels if label != -1]
+
+    def test_are_a_class_where_none_is_unknown(self):
+        y = self.Y - 1
+        fitted = DensityRatioHMM(**self.SETTINGS, unknown=None).fit(self.X, y)
+        assert fitted.classes_.tolist() == [-1, 0, 1]
+        assert fitted.score(self.X, y) == np.mean(fitted.predict(self.X) == y)
+
+    @pytest.mark.parametrize(("labels", "unknown"), [([-1, 0, 1], -1), ([-1.0, 0.0, 1.0], -1), (["?", "a", "b"], "?")])
+    def test_may_be_any_label(self, labels, unknown):
+        y = np.array(labels)[self.Y]
+        fitted = DensityRatioHMM(**self.SETTINGS, unknown=unknown).fit(self.X, y)
+        assert fitted.classes_.tolist() == labels[1:]
+        assert fitted.score(self.X, y) == np.mean(fitted.predict(self.X)[y != unknown] == y[y != unknown])
+
+    def test_among_other_labels_are_no_surprise(self):
+        y = np.where(np.arange(len(self.Y)) % 3 == 0, -1, self.Y)
+        assert DensityRatioHMM(**self.SETTINGS).fit(self.X, y).classes_.tolist() == [0, 1, 2]
+
+
+class TestFewFrames:
+    X, Y = blobs(0)
+
+    @pytest.mark.parametrize("count", [1, 2])
+    def test_of_a_class_are_named(self, count):
+        y = np.where(self.Y == 2, 1, self.Y)
+        y[50 : 50 + count] = 2
+        with pytest.warns(UserWarning, match=rf"fewer than 3 complete frames have the label 2 \({count}\): too few"):
+            DensityRatioHMM(**QUICK, n_basis=30, random_state=0).fit(self.X, y)
+
+    def test_for_the_states_are_named(self):
+        with pytest.warns(UserWarning, match="there are 5 complete frames for 3 states"):
+            DensityRatioHMM(3, **QUICK, tol=1.0, random_state=0).fit(self.X[:5])
+
+    def test_of_a_state_that_em_left_tiny_are_named(self):
+        X = np.random.default_rng(0).normal(size=(100, 1)) + np.repeat([0, 20, 0], [40, 40, 20])[:, None]
+        X[90:92] = 60
+        with pytest.warns(UserWarning, match=r"EM ended with fewer than 3 frames of state \d \(2\)"):
+            DensityRatioHMM(3, **QUICK, standardize=False, tol=1.0, random_state=0).fit(X)
+
+
+class TestMissingSamples:
+    X, Y = blobs(0)
+
+    def test_that_windows_multiply_are_counted(self):
+        X = self.X.copy()
+        X[[50, 100], 0] = np.nan
+        expected = (
+            "12 of 295 frames were left out of learning: 2 of 300 rows of X have a NaN, and each is in up to window=6"
+        )
+        with pytest.warns(UserWarning, match=expected):
+            DensityRatioHMM(**QUICK, window=6, n_basis=30, random_state=0).fit(X, self.Y)
+
+    def test_of_single_frames_are_no_surprise(self):
+        X = self.X.copy()
+        X[[50, 100], 0] = np.nan
+        DensityRatioHMM(**QUICK, n_basis=30, random_state=0).fit(X, self.Y)
+
+    def test_the_first_windows_of_sequences_are_no_surprise(self):
+        DensityRatioHMM(**QUICK, window=6, n_basis=30, random_state=0).fit(self.X, self.Y, lengths=[100, 200])

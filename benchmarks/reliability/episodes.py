@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 import sys
 import time
+import warnings
 from dataclasses import replace
 from functools import cache
 from pathlib import Path

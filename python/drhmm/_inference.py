@@ -20,6 +20,7 @@ class BatchInference:
     """What an estimator with a fitted ``model_`` can be asked; the answers are the model's."""
 
     n_threads: int | None
+    unknown: Any
     model_: Model
 
     def _fitted_model(self) -> Model:
@@ -127,7 +128,7 @@ class BatchInference:
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, n_threads=self.n_threads
         )
         sequences = as_sequences(X, lengths, sequence_id)
-        truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True)
+        truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=self.unknown)
         guess = encode(as_labels(predicted, sequences), model.classes, sequences)
         known = truth != UNKNOWN
         if not known.any():

@@ -93,6 +93,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         Threads; all cores, or DRHMM_NUM_THREADS, by default.
     verbose : bool
         Whether cross-validation and EM show their progress on standard error.
+    unknown : label or None
+        The label that stands for an unknown one, beside NaN and None, which always do. "auto" is -1 among integers
+        (but labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough), and no label
+        otherwise; None is no label.
 
     Attributes
     ----------
@@ -152,6 +156,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         random_state: Any = None,
         n_threads: int | None = None,
         verbose: bool = False,
+        unknown: Any = "auto",
     ) -> None:
         self.n_states = n_states
         self.ratio = ratio
@@ -176,6 +181,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
+        self.unknown = unknown
 
     def __sklearn_tags__(self) -> Any:
         """NaN is allowed: it marks missing samples. Labels are not needed where the number of states is given."""
@@ -238,7 +244,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         if y is None:
             classes, codes = np.arange(0), np.full(n_rows, UNKNOWN, dtype=np.int64)
         else:
-            classes, codes = learn_classes(as_labels(y, sequences), sequences, allow_one=self.novelty)
+            classes, codes = learn_classes(as_labels(y, sequences), sequences, self.novelty, self.unknown)
         if len(classes) == 0:
             if self.n_states is None:
                 raise ValueError(
@@ -263,9 +269,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         X : array of shape (T, d), or list of such arrays
             Samples; a NaN makes every frame that contains it a missing one.
         y : array of shape (T,), or list of such arrays, optional
-            Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects.
-            (Labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough.) Without y, or
-            with some labels unknown, EM finds the rest.
+            Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects, or
+            what `unknown` says. Without y, or with some labels unknown, EM finds the rest.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other. Where frames are missing in time, a sequence
             ends and another begins: learning knows no `dt`, and counts neighbouring rows as one step of the chain.
@@ -305,6 +310,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             raise ValueError(f"n_states is {len(classes)}, but there are only {len(training.rows)} complete frames")
         if (codes != UNKNOWN).any():
             training.check_classes(classes)
+        else:
+            training.warn_of_few_frames()
         if training.labelled:
             learned = learn_labelled(source, training, rules, self.evidence_scale, threads, self.verbose)
         else:

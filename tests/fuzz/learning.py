@@ -35,6 +35,7 @@ RIGHT = {
     "class_weight": [None, None, "balanced", {0: 1.0, 1: 2.0}],
     "random_state": [0, 1, None],
     "n_threads": [1, 2],
+    "unknown": ["auto", None, -1, "?"],
 }
 OTHERS = {
     "n_states": [3, 0, -1, 1.5, "three", 10**9],

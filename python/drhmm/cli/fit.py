@@ -53,6 +53,7 @@ def run(options: argparse.Namespace) -> None:
         random_state=options.seed,
         n_threads=options.threads,
         verbose=verbose,
+        unknown=None,
     )
     begin = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
