@@ -165,16 +165,14 @@ class TestMissingSamples:
 
     def test_that_windows_multiply_are_counted(self):
         X = self.X.copy()
-        X[[50, 100], 0] = np.nan
-        expected = (
-            "12 of 295 frames were left out of learning: 2 of 300 rows of X have a NaN, and each is in up to window=6"
-        )
+        X[[50, 100, 200], 0] = np.nan
+        expected = "18 of 295 frames were left out of learning: 3 of 300 rows of X have a NaN, .* up to window=6 frames"
         with pytest.warns(UserWarning, match=expected):
             DensityRatioHMM(**QUICK, window=6, n_basis=30, random_state=0).fit(X, self.Y)
 
     def test_of_single_frames_are_no_surprise(self):
         X = self.X.copy()
-        X[[50, 100], 0] = np.nan
+        X[::10, 0] = np.nan
         DensityRatioHMM(**QUICK, n_basis=30, random_state=0).fit(X, self.Y)
 
     def test_the_first_windows_of_sequences_are_no_surprise(self):

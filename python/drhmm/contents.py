@@ -123,8 +123,8 @@ def _check_padding(labels: list[str]) -> None:
     lengths = [len(label) for label in labels]
     if len(labels) * max(lengths) > max(MOST_CHARACTERS, MOST_PADDING * sum(lengths)):
         raise ValueError(
-            f"the longest of {len(labels)} class labels has {max(lengths)} characters, all of them {sum(lengths)}: such "
-            "labels cannot be kept in a file; use shorter ones"
+            f"the longest of {len(labels)} class labels has {max(lengths)} characters, all of them {sum(lengths)}: "
+            "such labels cannot be kept in a file; use shorter ones"
         )
 
 

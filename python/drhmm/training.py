@@ -17,6 +17,9 @@ from .selection import contiguous_folds
 #: A class or a state with fewer frames than this is hardly learned.
 FEW = 3
 
+#: Share of frames that windows may lose to missing samples without a word.
+LOST = 0.05
+
 
 class TrainingFrames:
     """Complete frames of the training sequences.
@@ -112,10 +115,10 @@ class TrainingFrames:
 
 
 def _warn_of_missing_frames(sequences: Sequences, window: int, n_complete: int) -> None:
-    """Warn if windows multiply missing samples: a frame with a NaN anywhere in its window is left out."""
+    """Warn if windows multiply missing samples to many: a frame with a NaN anywhere in its window is left out."""
     n_windows = sum(max(length - window + 1, 0) for length in sequences.lengths)
     n_missing = int(np.isnan(sequences.samples).any(axis=1).sum())
-    if window > 1 and n_complete < n_windows:
+    if window > 1 and n_windows - n_complete > LOST * n_windows:
         warnings.warn(
             f"{n_windows - n_complete} of {n_windows} frames were left out of learning: {n_missing} of "
             f"{len(sequences.samples)} rows of X have a NaN, and each is in up to window={window} frames",
