@@ -124,6 +124,7 @@ class TestFit:
         printed = capsys.readouterr().out
         for words in (
             "240 rows; 2 features (heart rate, speed); 6 sequences; labels rest (",
+            "6 rows without a complete window of 2, which are not learned from",
             "cross-validation of 35 settings, pulled towards the defaults, chose sigma",
             "held-out squared loss",
             "held-out accuracy: ",

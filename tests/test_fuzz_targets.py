@@ -180,7 +180,7 @@ class TestLearning:
     @pytest.mark.parametrize("kind", [ValueError, MemoryError])
     def test_right_data_refused(self, monkeypatch, place, name, kind):
         monkeypatch.setattr(place, name, refuse(kind))
-        assert findings(learning, 120)
+        assert findings(learning, 200)
 
     def test_a_reason_that_is_not_there(self, monkeypatch):
         def fit(*_, **__):

@@ -18,7 +18,7 @@ from .selection import contiguous_folds
 FEW = 3
 
 #: Share of frames that windows may lose to missing samples without a word.
-LOST = 0.05
+LOST = 0.1
 
 
 class TrainingFrames:

@@ -80,16 +80,16 @@ def _described(X: Array, y: Any, lengths: Lengths, names: list[str], window: int
     missing = int(np.isnan(X).any(axis=1).sum())
     if missing:
         parts.append(f"{missing:,} rows with a missing value")
-    if 1 < window <= max(lengths):
-        framing = Framing(np.zeros(X.shape[1]), np.ones(X.shape[1]), window)
-        left_out = len(X) - int(complete_rows(framing.frames(X, lengths)).sum())
-        parts.append(f"{left_out:,} rows without a complete window of {window}, which are not learned from")
     if y is not None:
         known = np.array([label is not None for label in y.tolist()])
         values, counts = np.unique(np.array(y[known].tolist()), return_counts=True)
         parts.append("labels " + ", ".join(f"{value} ({count:,})" for value, count in zip(values, counts, strict=True)))
         if not known.all():
             parts.append(f"{int((~known).sum()):,} rows without a label")
+    if 1 < window <= max(lengths):
+        framing = Framing(np.zeros(X.shape[1]), np.ones(X.shape[1]), window)
+        left_out = len(X) - int(complete_rows(framing.frames(X, lengths)).sum())
+        parts.append(f"{left_out:,} rows without a complete window of {window}, which are not learned from")
     return "; ".join(parts)
 
 
