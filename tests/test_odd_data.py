@@ -11,18 +11,14 @@ from numpy.testing import assert_array_equal
 
 from drhmm import DensityRatioHMM
 from drhmm.features import learn_framing
-from problems import blobs
+from problems import blobs, rare_class
 
 QUICK = {"sigma": 1.0, "rho": 0.003, "evidence_scale": 1.0}
 
 
 @pytest.fixture(scope="module")
 def rare():
-    """Twenty frames in many thousands, far from all others, in five runs of four."""
-    y = np.zeros(40_000, dtype=int)
-    for run in range(5):
-        y[4000 + 7000 * run : 4004 + 7000 * run] = 1
-    return np.random.default_rng(0).normal(size=(len(y), 2)) + 8 * y[:, None], y
+    return rare_class()
 
 
 class TestRareClasses:
