@@ -7,7 +7,7 @@ the unlabelled frames give them their shape.
 """
 
 # %%
-# ``-1`` marks an unknown label (NaN among floats, None among objects).
+# ``-1`` marks an unknown label (NaN among floats, None among objects); ``unknown=-1`` says that it is no class.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +22,7 @@ known = np.concatenate([np.flatnonzero(y == state)[:4] for state in (0, 1)])
 few = np.full(len(y), -1)
 few[known] = y[known]
 
-with_all = DensityRatioHMM(random_state=0).fit(X, few)
+with_all = DensityRatioHMM(unknown=-1, random_state=0).fit(X, few)
 
 # %%
 # For comparison, a model that sees the eight labelled frames and nothing else. With so few there is nothing to

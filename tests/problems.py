@@ -40,6 +40,14 @@ def blobs(seed, n_frames=300, n_states=3, separation=2.0, n_columns=2):
     return means[states] + random.normal(size=(n_frames, n_columns)), states
 
 
+def rare_class():
+    """Twenty frames of the class 1 in many thousands, far from all others, in five runs of four."""
+    y = np.zeros(40_000, dtype=int)
+    for run in range(5):
+        y[4000 + 7000 * run : 4004 + 7000 * run] = 1
+    return np.random.default_rng(0).normal(size=(len(y), 2)) + 8 * y[:, None], y
+
+
 def two_islands():
     """A model of one column: 0 and 5 exclude one state each, and no transition leads from one state to the other."""
     evidence = KernelEvidence(

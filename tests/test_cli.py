@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -123,6 +124,7 @@ class TestFit:
         printed = capsys.readouterr().out
         for words in (
             "240 rows; 2 features (heart rate, speed); 6 sequences; labels rest (",
+            "6 rows without a complete window of 2, which are not learned from",
             "cross-validation of 35 settings, pulled towards the defaults, chose sigma",
             "held-out squared loss",
             "held-out accuracy: ",
@@ -591,6 +593,9 @@ class TestStream:
 
 
 BAD_LINES = {
+    "many digits": ("1," + "9" * 5000 + "\n", [], "line 1, column 'speed': an infinite value: '" + "9" * 56 + "...\n"),
+    "many digits in JSON": ('{"heart rate": 1, "speed": [' + "9" * 4000 + "]}\n", [], "not a number: [9"),
+    "a long name": ("x" * 5000 + ",b\n", [], "there is no column 'heart rate'; there are " + "x" * 57 + "..., b\n"),
     "a word": ("1,2\n1,abc\n", [], "<stdin>, line 2, column 'speed': not a number: 'abc'"),
     "infinity": ("1,inf\n", [], "line 1, column 'speed': an infinite value: 'inf'"),
     "underscores": ("1,2\n1,1_000\n", [], "line 2, column 'speed': not a number: '1_000'"),
@@ -623,7 +628,7 @@ BAD_LINES = {
     "a giant time": (
         '{"heart rate": 1, "speed": 2, "t": 1' + 400 * "0" + "}\n",
         ["--time", "t"],
-        "line 1, column 't': not a time: 1000",
+        "line 1, column 't': not a time: an integer of 1329 bits",
     ),
     "a giant gap": (
         "heart rate,speed,t\n1,2,0\n1,2,1e300\n",
@@ -947,29 +952,100 @@ def test_dates_of_parquet_come_out_as_dates(folder, columns):
     assert result.stdout.splitlines()[2].startswith("2026-01-01T00:01:00")
 
 
-@pytest.mark.parametrize("entry", ["version", "options", "streams", "sequence", "last", "waiting", "snapshot"])
-@pytest.mark.parametrize("value", [None, 5, "x", [], {}, "missing"])
-def test_forged_states_are_refused_by_name(folder, tmp_path, entry, value):
-    from drhmm import SnapshotError
+@pytest.fixture
+def forge(folder, tmp_path):
+    """Change the state of a run as one who knows the checksum can, and load it."""
     from drhmm.cli.followed import FollowedSequences, _checksum
     from drhmm.cli.lines import Observation
 
-    model = drhmm.load(folder / "model.drhmm")
-    sequences = FollowedSequences(model, {"lag": 0, "sequence": None, "time": None, "step": None})
-    sequences.step(Observation(np.zeros(2)))
-    sequences.save(tmp_path / "state.json")
-    content = json.loads((tmp_path / "state.json").read_text())
-    content.pop("checksum")
-    target = content if entry in content else content["streams"][0]
-    before = target.pop(entry)
-    if value != "missing":
-        target[entry] = value
-    if target.get(entry, "missing") == before or (entry, value) in [("sequence", "x"), ("last", 5), ("streams", [])]:
-        return
-    content["checksum"] = _checksum(content)
-    (tmp_path / "state.json").write_text(json.dumps(content))
-    with pytest.raises(SnapshotError, match=r"state\.json: "):
+    def load(change, lag=0, sequence=None, time=None):
+        options = {"lag": lag, "sequence": sequence, "time": time, "step": None if time is None else 1.0}
+        sequences = FollowedSequences(drhmm.load(folder / "model.drhmm"), options)
+        for t in range(3):
+            sequences.step(Observation(np.zeros(2), None if sequence is None else "ann", None if time is None else t))
+        sequences.save(tmp_path / "state.json")
+        content = json.loads((tmp_path / "state.json").read_text())
+        content.pop("checksum")
+        change(content, content["streams"][0])
+        content["checksum"] = _checksum(content)
+        (tmp_path / "state.json").write_text(json.dumps(content))
         sequences.load(tmp_path / "state.json")
+
+    return load
+
+
+@pytest.mark.parametrize("entry", ["version", "options", "streams", "sequence", "last", "waiting", "snapshot"])
+@pytest.mark.parametrize("value", [None, 5, "x", [], {}, "missing"])
+def test_forged_states_are_refused_by_name(forge, entry, value):
+    def change(content, stream):
+        target = content if entry in content else stream
+        before = target.pop(entry)
+        if value != "missing":
+            target[entry] = value
+        if target.get(entry, "missing") == before or (entry, value) == ("streams", []):
+            raise NotImplementedError  # nothing is forged
+
+    with pytest.raises((drhmm.SnapshotError, NotImplementedError), match=r"state\.json: |^$"):
+        forge(change)
+
+
+NAMED = {"sequence": "who", "time": "when", "lag": 2}
+
+FORGED = {
+    "waiting is any JSON": (lambda state, one: one.update(waiting=[{"a": 1}, 2]), NAMED, "time {'a': 1}"),
+    "waiting is NaN": (lambda state, one: one.update(waiting=[float("nan"), 2]), NAMED, "not a snapshot"),
+    "waiting is infinite": (lambda state, one: one.update(waiting=["1e999", 2]), NAMED, "time '1e999'"),
+    "waiting is nothing": (lambda state, one: one.update(waiting=[None, 2]), NAMED, "time None"),
+    "waiting is of another frame": (
+        lambda state, one: one.update(waiting=[1, 7]),
+        NAMED,
+        "time 7, and not 2",
+    ),
+    "waiting without times": (lambda state, one: one.update(waiting=[1, 2]), {"lag": 2}, "the time 1, which"),
+    "a time without times": (
+        lambda state, one: one.update(last=5),
+        {},
+        "the time 5, which is none of this run",
+    ),
+    "the same sequence twice": (
+        lambda state, one: state["streams"].append(one),
+        NAMED,
+        "the sequence 'ann' occurs twice",
+    ),
+    "a name without names": (
+        lambda state, one: one.update(sequence="x"),
+        {},
+        "the sequence 'x', which is none",
+    ),
+    "no name among names": (
+        lambda state, one: one.update(sequence=None),
+        NAMED,
+        "the sequence None, which",
+    ),
+    "a name with spaces": (
+        lambda state, one: one.update(sequence=" ann"),
+        NAMED,
+        "the sequence ' ann', which",
+    ),
+    "one entry more": (lambda state, one: state.update(more=1), {}, "missing or unknown entries"),
+    "a long one": (
+        lambda state, one: state.update(version="9" * 5000),
+        {},
+        r"has the format '9{50,60}\.\.\., this",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "options", "message"), FORGED.values(), ids=FORGED.keys())
+def test_forged_states_are_checked_as_strictly_as_models(forge, change, options, message):
+    with pytest.raises(drhmm.SnapshotError, match=rf"state\.json: .*{message}"):
+        forge(change, **options)
+
+
+def test_a_forged_state_has_the_lag_of_the_run(forge, folder):
+    other = drhmm.load(folder / "model.drhmm").stream(1).snapshot()
+    with pytest.raises(drhmm.SnapshotError, match=r"state\.json: the state of a sequence has the lag 1, not 0"):
+        forge(lambda state, one: one.update(snapshot=base64.b64encode(other).decode()))
 
 
 def test_a_snapshot_of_another_model_is_refused(folder, tmp_path):

@@ -19,7 +19,7 @@ import drhmm.dask
 from drhmm import DensityRatioHMM, reference
 from drhmm.frames import predict_frame
 from drhmm.ratios import FromDensities
-from problems import blobs
+from problems import blobs, rare_class
 
 FEATURES = ["x", "y"]
 ROLES = {"features": FEATURES, "label": "label", "sequence": "person"}
@@ -159,6 +159,14 @@ class TestFit:
                 **ROLES,
             )
             assert found.classes_.tolist() == ["high", "low", "middle", "rare"]
+
+    def test_a_rare_class_has_a_centre(self):
+        X, y = rare_class()
+        rare = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "label": y, "person": np.arange(len(y)) // 2000})
+        found = drhmm.dask.fit(
+            DensityRatioHMM(**{**SETTINGS, "n_basis": 20, "window": 1}), dd.from_pandas(rare, npartitions=2), **ROLES
+        )
+        assert (found.predict(rare.loc[y == 1, FEATURES]) == 1).all()
 
     def test_partial_fit_can_go_on(self):
         half, rest = DF[DF["person"] < 6], DF[DF["person"] >= 6]

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import _core
-from drhmm.features import choose_centers, learn_framing, median_distance
+from drhmm.features import choose_centers, fair_draw, learn_framing, median_distance
 from drhmm.reference import features as reference
 
 SAMPLES = np.arange(12.0).reshape(6, 2)
@@ -83,6 +83,17 @@ def test_centers_are_different_training_frames():
     matches = (centers[:, None, :] == frames[None]).all(axis=2)
     assert_array_equal(matches.sum(axis=1), 1)
     assert (matches.sum(axis=0) <= 1).all()
+
+
+@pytest.mark.parametrize(
+    ("counts", "shares"),
+    [([1000, 1000], [50, 50]), ([1990, 10], [90, 10]), ([3, 1000, 30], [3, 67, 30]), ([2000], [100])],
+)
+def test_every_class_has_a_fair_share_of_the_candidates(counts, shares):
+    classes = np.repeat(np.arange(len(counts)), counts)
+    drawn = fair_draw(classes, 100, np.random.RandomState(0))
+    assert_array_equal(np.bincount(classes[drawn]), shares)
+    assert (np.diff(drawn) > 0).all()
 
 
 def test_all_frames_are_centers_when_there_are_few():

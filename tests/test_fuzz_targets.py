@@ -180,11 +180,11 @@ class TestLearning:
     @pytest.mark.parametrize("kind", [ValueError, MemoryError])
     def test_right_data_refused(self, monkeypatch, place, name, kind):
         monkeypatch.setattr(place, name, refuse(kind))
-        assert findings(learning, 120)
+        assert findings(learning, 200)
 
     def test_a_reason_that_is_not_there(self, monkeypatch):
         def fit(*_, **__):
-            raise ValueError("X is constant in column 0 (value 1): it cannot be standardised")
+            raise ValueError("X is constant in every column: there is nothing to learn from")
 
         monkeypatch.setattr(DensityRatioHMM, "fit", fit)
         assert any("X is constant" in text for text in findings(learning, 60))

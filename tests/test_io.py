@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,11 @@ def file_of(tensors, metadata, **more):
     metadata = {**metadata, "checksum": "sha256:" + 64 * "0"}
     content = write_tensors(tensors, {"drhmm": json.dumps(metadata), **more})
     return content.replace(metadata["checksum"].encode(), b"sha256:" + hashlib.sha256(content).hexdigest().encode(), 1)
+
+
+def leftover_of(path):
+    """What a writer of a file leaves if it is killed in the wrong moment."""
+    return path.with_name(f".{path.name}.drhmm-tmp")
 
 
 @pytest.fixture(scope="module")
@@ -410,6 +416,39 @@ class TestForgery:
             from_bytes(file_of(tensors, metadata))
 
 
+def labelled(n_labels, longest):
+    """The content of a file of a model with text labels, one of them long."""
+    tensors, metadata = parts_of(to_bytes(live.model("plain")))
+    shares, n_centers = np.full(n_labels, 1 / n_labels), len(tensors["theta"])
+    tensors |= {"transmat": np.eye(n_labels), "theta": np.zeros((n_centers, n_labels))}
+    tensors |= dict.fromkeys(("startprob", "prior", "evidence_prior"), shares)
+    labels = [str(k) for k in range(n_labels - 1)] + ["x" * longest]
+    return file_of(tensors, {**metadata, "classes": {"dtype": f"<U{longest}", "values": labels}})
+
+
+def test_a_forged_file_takes_memory_in_proportion_to_its_size():
+    """numpy gives every label the room of the longest one: 2 GB here, before the fingerprint is compared."""
+    content = labelled(335, 900_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFormatError, match="the longest of 335 class labels has 900000 characters"):
+            from_bytes(content)
+        assert tracemalloc.get_traced_memory()[1] < 20 * len(content)
+    finally:
+        tracemalloc.stop()
+
+
+def test_labels_that_are_mostly_room_are_not_saved():
+    model = replace(live.model("plain"), classes=np.array(["a", "b", "x" * 10**6]))
+    assert from_bytes(to_bytes(model)).classes.tolist() == model.classes.tolist()
+    transmat, shares = np.eye(30), np.full(30, 1 / 30)
+    evidence = replace(model.evidence, theta=np.zeros((len(model.evidence.theta), 30)), prior=shares)
+    labels = np.array([str(k) for k in range(29)] + ["x" * 10**5])
+    many = replace(model, classes=labels, transmat=transmat, startprob=shares, prior=shares, evidence=evidence)
+    with pytest.raises(ValueError, match="the longest of 30 class labels has 100000 characters, all of them 100048"):
+        to_bytes(many)
+
+
 class TestFirstFormat:
     """A file that the first version wrote: it must load as long as there is a drhmm."""
 
@@ -461,12 +500,13 @@ class TestWriting:
         assert (tmp_path / "link").is_symlink()
         assert drhmm.load(tmp_path / "model.drhmm").fingerprint == live.model("plain").fingerprint
 
-    def test_a_file_keeps_its_permissions(self, tmp_path):
+    @pytest.mark.parametrize(("before", "after"), [(0o600, 0o600), (0o6755, 0o755)], ids=["plain", "setuid"])
+    def test_a_file_keeps_its_permissions_to_read_and_write(self, tmp_path, before, after):
         path = tmp_path / "model.drhmm"
         live.model("plain").save(path)
-        path.chmod(0o600)
+        path.chmod(before)
         live.model("window").save(path)
-        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.stat().st_mode & 0o7777 == after
 
     def test_long_names_and_bytes(self, tmp_path):
         path = tmp_path / ("x" * 250)
@@ -474,10 +514,13 @@ class TestWriting:
             live.model(kind).save(os.fsencode(path))
         assert drhmm.load(os.fsencode(path)).fingerprint == live.model("window").fingerprint
 
-    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
-    def test_a_pipe_in_the_place_of_a_leftover_is_left_alone(self, tmp_path):
+    @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("elsewhere", path)])
+    def test_what_is_in_the_way_and_no_leftover_is_named_at_once(self, tmp_path, monkeypatch, make):
+        monkeypatch.setattr("drhmm._files.time.sleep", lambda _: pytest.fail("it waits"))
         live.model("plain").save(tmp_path / "model.drhmm")
-        os.mkfifo(tmp_path / ".model.drhmm.tmp")
+        make(leftover_of(tmp_path / "model.drhmm"))
+        with pytest.raises(FileExistsError, match=r"\.model\.drhmm\.drhmm-tmp is in the way .*'.*/model\.drhmm'"):
+            live.model("window").save(tmp_path / "model.drhmm")
         assert drhmm.load(tmp_path / "model.drhmm").fingerprint == live.model("plain").fingerprint
 
     def test_the_file_has_the_permissions_of_any_new_file(self, tmp_path):
@@ -485,28 +528,38 @@ class TestWriting:
         live.model("plain").save(tmp_path / "model.drhmm")
         assert (tmp_path / "model.drhmm").stat().st_mode == (tmp_path / "other").stat().st_mode
 
-    @pytest.mark.parametrize("use", ["save", "load"])
-    def test_what_a_killed_writer_left_is_cleared(self, tmp_path, use):
+    def test_what_a_killed_writer_left_is_cleared_by_the_next_one(self, tmp_path):
         pytest.importorskip("fcntl")
-        live.model("plain").save(tmp_path / "model.drhmm")
-        (tmp_path / ".model.drhmm.tmp").write_bytes(b"half")
-        (tmp_path / ".another.drhmm.tmp").write_bytes(b"half")
-        if use == "save":
-            live.model("window").save(tmp_path / "model.drhmm")
-        else:
+        path, another = tmp_path / "model.drhmm", leftover_of(tmp_path / "another.drhmm")
+        live.model("plain").save(path)
+        leftover_of(path).write_bytes(b"half")
+        another.write_bytes(b"half")
+        live.model("window").save(path)
+        assert sorted(tmp_path.iterdir()) == [another, path]
+
+    @pytest.mark.parametrize("name", [".model.drhmm.tmp", ".model.drhmm.drhmm-tmp"])
+    def test_reading_deletes_nothing(self, tmp_path, name):
+        (tmp_path / name).write_bytes(b"mine")
+        with pytest.raises(FileNotFoundError):
             drhmm.load(tmp_path / "model.drhmm")
-        assert sorted(path.name for path in tmp_path.iterdir()) == [".another.drhmm.tmp", "model.drhmm"]
+        assert (tmp_path / name).read_bytes() == b"mine"
+
+    def test_writing_leaves_files_of_the_user_alone(self, tmp_path):
+        (tmp_path / ".model.drhmm.tmp").write_bytes(b"mine")
+        for kind in ("plain", "window"):
+            live.model(kind).save(tmp_path / "model.drhmm")
+        assert (tmp_path / ".model.drhmm.tmp").read_bytes() == b"mine"
 
     def test_what_a_living_writer_is_writing_stays(self, tmp_path, monkeypatch):
         fcntl = pytest.importorskip("fcntl")
         monkeypatch.setattr("drhmm._files.PATIENCE", 0.05)
         live.model("plain").save(tmp_path / "model.drhmm")
-        other = tmp_path / ".model.drhmm.tmp"
+        other = leftover_of(tmp_path / "model.drhmm")
         other.write_bytes(b"half")
         with open(other, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             drhmm.load(tmp_path / "model.drhmm")
-            with pytest.raises(FileExistsError):
+            with pytest.raises(FileExistsError, match="another writer has it"):
                 live.model("window").save(tmp_path / "model.drhmm")
             assert other.read_bytes() == b"half"
         assert drhmm.load(tmp_path / "model.drhmm").fingerprint == live.model("plain").fingerprint

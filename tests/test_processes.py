@@ -78,6 +78,38 @@ def test_a_fork_while_other_threads_predict():
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+EXIT_WHILE_WORKING = """
+import threading, time
+import live
+X, model, started = live.samples(0, 100_000), live.model("window"), threading.Event()
+{before}
+def go_on():
+    while True:
+        {work}
+        started.set()
+threading.Thread(target=go_on, daemon=True).start()
+started.wait()
+class Last:
+    def __del__(self):  # when Python is ending: others may ask for the GIL, and do not get it
+        time.sleep(0.5)
+last = Last()
+"""
+
+WORK = {
+    "predict": ("", "model.predict_proba(X, n_threads=2)"),
+    "step": ("batch = model.stream_batch(50_000)", "batch.step(X[:50_000])"),
+    "step in Python": ("stream = live.model('classifier').stream()", "stream.step(X[0])"),
+}
+
+
+@pytest.mark.parametrize(("before", "work"), WORK.values(), ids=WORK.keys())
+def test_the_process_ends_well_while_a_daemon_thread_works(before, work):
+    code = EXIT_WHILE_WORKING.format(before=before, work=work)
+    folder = os.path.dirname(live.__file__)
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def _predict(X):
     return live.model("window").predict_proba(X, n_threads=2)
 

@@ -6,13 +6,18 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import live
-from drhmm import DensityRatioHMM
+from drhmm import DensityRatioHMM, Model
+from drhmm.ratios import FromClassifier
 from problems import blobs
 
 
@@ -49,6 +54,72 @@ def test_a_model_can_be_first_used_by_many_threads_at_once():
         model = replace(live.model("plain"), settings={})
         with ThreadPoolExecutor(8) as threads:
             assert len(set(threads.map(lambda m: m.fingerprint, [model] * 8))) == 1
+
+
+def test_a_score_is_that_of_one_model_while_another_is_learned(monkeypatch):
+    X, y = blobs(0)
+    settings = {"n_basis": 20, "sigma": 1.0, "rho": 0.01, "evidence_scale": 1.0, "random_state": 0}
+    estimator, other = (DensityRatioHMM(**settings).fit(X, labels) for labels in (y, np.array(["a", "b", "c"])[y]))
+    expected, predict = estimator.score(X, y), Model.predict
+
+    def predict_while_it_is_refitted(*arguments, **options):
+        estimator.model_ = other.model_
+        return predict(*arguments, **options)
+
+    monkeypatch.setattr(Model, "predict", predict_while_it_is_refitted)
+    assert estimator.score(X, y) == expected
+
+
+def threads_of_libraries():
+    """How many threads each library may start that scikit-learn or numpy have brought."""
+    return {library["num_threads"] for library in threadpool_info()}
+
+
+class Watched(LogisticRegression):
+    """Notes how many threads there may be while it works."""
+
+    seen: ClassVar[list] = []
+
+    def fit(self, X, y, sample_weight=None):
+        self.seen.append(threads_of_libraries())
+        return super().fit(X, y, sample_weight)
+
+    def predict_proba(self, X):
+        self.seen.append(threads_of_libraries())
+        return super().predict_proba(X)
+
+
+def test_scikit_learn_starts_no_more_threads_than_allowed(monkeypatch):
+    X, y = blobs(0, n_frames=60)
+    monkeypatch.setattr(Watched, "seen", [])
+    with threadpool_limits(limits=4):
+        fitted = DensityRatioHMM(ratio=FromClassifier(Watched()), n_threads=1).fit(X, y)
+        fitted.predict(X)
+        assert Watched.seen
+        assert set.union(*Watched.seen) == {1}
+        assert threads_of_libraries() == {4}
+
+
+def test_clusters_are_looked_for_with_no_more_threads_than_allowed(monkeypatch):
+    seen = []
+
+    class WatchedKMeans(KMeans):
+        def fit_predict(self, X, y=None, sample_weight=None):
+            seen.append(threads_of_libraries())
+            return super().fit_predict(X, y, sample_weight)
+
+    monkeypatch.setattr("drhmm.em_starts.KMeans", WatchedKMeans)
+    with threadpool_limits(limits=4):
+        DensityRatioHMM(2, sigma=1.0, rho=0.01, tol=1.0, n_threads=1, random_state=0).fit(blobs(0)[0])
+    assert set.union(*seen) == {1}
+
+
+def test_fewer_threads_than_allowed_stay_fewer(monkeypatch):
+    X, y = blobs(0, n_frames=60)
+    monkeypatch.setattr(Watched, "seen", [])
+    with threadpool_limits(limits=1):
+        DensityRatioHMM(ratio=FromClassifier(Watched()), n_threads=4).fit(X, y)
+    assert set.union(*Watched.seen) == {1}
 
 
 def turns_of_another_thread(work):

@@ -4,8 +4,8 @@
 
 Each row first asserts that all answers agree, then times ours and the peers in turn and takes medians. One thread
 unless a row says otherwise. Peers that are not installed are left out, and said to be: hmmlearn, deeptime, densratio
-and scikit-learn come with the `bench` extra, dynamax is optional. Instructions are counted if valgrind, CMake and a
-compiler are there.
+and scikit-learn come with the `bench` extra, dynamax is optional. Instructions are counted if valgrind, CMake, Eigen
+and a compiler are there. What has been measured is in RESULTS.md at once, whatever happens later.
 """
 
 from __future__ import annotations
@@ -57,41 +57,46 @@ def main():
     options = parser.parse_args()
     scale, repeats = (20, 2) if options.quick else (1, 11)
     options.output.mkdir(parents=True, exist_ok=True)
-    begin = time.perf_counter()
+    report = Report(options.output / "RESULTS.md", options.quick, repeats)
     with threadpool_limits(1):
-        rows = recursion_rows(scale, repeats) + kernel_rows(scale, repeats) + [stream_row(scale, repeats)]
-        rows += learning_rows(scale, repeats)
-    others = [memory_line(options.output, scale), import_line(repeats), em_line()]
-    grown = growth(options.output, scale)
-    lines = [
-        "# Speed: measured",
-        "",
-        f"Made by `python benchmarks/speed/goals.py{' --quick' if options.quick else ''}` in "
-        f"{time.perf_counter() - begin:.0f} s. {processor()}, {os.cpu_count()} cores, instruction set {_core.ISA}, "
-        f"Python {platform.python_version()}, {versions()}, drhmm {drhmm.__version__}.",
-        "",
-        f"Medians of {repeats} interleaved runs, of a third as many where a run takes long and of half as many on all "
-        f"cores, with a rest of {REST} s before each of these: threads of a peer spin on after its answer. One thread "
-        "unless said otherwise; answers are asserted first.",
-        "",
-        "| job | drhmm | peer | ratio | goal | met |",
-        "|---|---|---|---|---|---|",
-        *[line for row in rows for line in row.lines()],
-        *others,
-        "",
-        "## Growth",
-        "",
-        "![Time against size](growth.png)",
-        "",
-        "| job | range | slope of the last three |",
-        "|---|---|---|",
-        *grown,
-        "",
-        *(instruction_lines(("smooth-3",)) if options.quick else instruction_lines()),
-        *([(HERE / "PROFILES.md").read_text()] if not options.quick else []),
-    ]
-    (options.output / "RESULTS.md").write_text("\n".join(lines))
-    print("\n".join(lines))
+        for measure in (recursion_rows, kernel_rows, lambda *sizes: [stream_row(*sizes)], learning_rows):
+            report.add([line for row in measure(scale, repeats) for line in row.lines()])
+    report.add([memory_line(options.output, scale), import_line(repeats), em_line(), ""])
+    table = ["| job | range | slope of the last three |", "|---|---|---|"]
+    report.add(["## Growth", "", "![Time against size](growth.png)", "", *table, *growth(options.output, scale), ""])
+    report.add(instruction_lines(("smooth-3",)) if options.quick else instruction_lines())
+    if not options.quick:
+        report.add([(HERE / "PROFILES.md").read_text()])
+    print(report.text())
+
+
+class Report:
+    """A file that has, at every moment, what has been measured so far."""
+
+    def __init__(self, path, is_quick, repeats):
+        self.path, self.is_quick, self.repeats, self.lines = path, is_quick, repeats, []
+        self.begin = time.perf_counter()
+
+    def add(self, lines):
+        self.lines += lines
+        self.path.write_text(self.text())
+
+    def text(self):
+        head = [
+            "# Speed: measured",
+            "",
+            f"Made by `python benchmarks/speed/goals.py{' --quick' if self.is_quick else ''}` in "
+            f"{time.perf_counter() - self.begin:.0f} s. {processor()}, {os.cpu_count()} cores, instruction set "
+            f"{_core.ISA}, Python {platform.python_version()}, {versions()}, drhmm {drhmm.__version__}.",
+            "",
+            f"Medians of {self.repeats} interleaved runs, of a third as many where a run takes long and of half as "
+            f"many on all cores, with a rest of {REST} s before each of these: threads of a peer spin on after its "
+            "answer. One thread unless said otherwise; answers are asserted first.",
+            "",
+            "| job | drhmm | peer | ratio | goal | met |",
+            "|---|---|---|---|---|---|",
+        ]
+        return "\n".join([*head, *self.lines])
 
 
 if __name__ == "__main__":

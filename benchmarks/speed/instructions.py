@@ -37,24 +37,39 @@ def instruction_lines(paths=tuple(PATHS)):
     missing = [tool for tool in ("valgrind", "cmake", "c++") if shutil.which(tool) is None]
     if missing:
         return [*lines, f"Not counted: {', '.join(missing)} not installed.", ""]
-    lines += [
+    with tempfile.TemporaryDirectory() as folder:
+        problem = configure(Path(folder))
+        if problem is not None:
+            return [*lines, f"Not counted: CMake could not configure the program ({problem}).", ""]
+        return [*lines, *counted(paths, Path(folder)), ""]
+
+
+def counted(paths, folder):
+    lines = [
         "Counted by callgrind on the AVX2 variant, independent of how busy the machine is.",
         "",
         "| hot path | instructions |",
         "|---|---|",
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        program = build(Path(folder))
-        for path in paths:
-            lines.append(f"| {PATHS[path]} | {per_unit(program, path, Path(folder)):,.1f} |")
-            say(lines[-1])
-    return [*lines, ""]
+    program = build(folder)
+    for path in paths:
+        lines.append(f"| {PATHS[path]} | {per_unit(program, path, folder):,.1f} |")
+        say(lines[-1])
+    return lines
+
+
+def configure(folder):
+    """Make ready to build; why that is not possible, such as Eigen not being there, or None."""
+    command = ["cmake", "-S", ROOT, "-B", folder, "-DDRHMM_BUILD_PYTHON=OFF", "-DDRHMM_BUILD_BENCHMARKS=ON",
+               f"-DCMAKE_PREFIX_PATH={sysconfig.get_path('purelib')}"]  # fmt: skip
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode == 0:
+        return None
+    words = [line.strip() for line in result.stderr.splitlines() if line.strip() and "CMake Error" not in line]
+    return words[0] if words else f"status {result.returncode}"
 
 
 def build(folder):
-    command = ["cmake", "-S", ROOT, "-B", folder, "-DDRHMM_BUILD_PYTHON=OFF", "-DDRHMM_BUILD_BENCHMARKS=ON",
-               f"-DCMAKE_PREFIX_PATH={sysconfig.get_path('purelib')}"]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True)
     subprocess.run(["cmake", "--build", folder, "--target", "drhmm_instructions"], check=True, capture_output=True)
     return folder / "drhmm_instructions"
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "arrays.hpp"
+#include "released.hpp"
 
 namespace drhmm::bindings {
 
@@ -35,7 +36,7 @@ inline py::object not_implemented() { return py::reinterpret_borrow<py::object>(
 template <class Work>
 auto without_gil_if(bool is_long, const Work& work) {
   if (!is_long) return work();
-  const py::gil_scoped_release release;
+  const GilRelease release;
   return work();
 }
 

@@ -223,7 +223,7 @@ class LiveStreams {
     for (Index k = 0; k < taken.size(); ++k) {
       if (missing[static_cast<std::size_t>(k)]) frames.row(k).setConstant(std::numeric_limits<double>::quiet_NaN());
     }
-    const auto values = evaluate(to_numpy(frames)).cast<Array>();
+    const auto values = sleep_at_exit([&] { return evaluate(to_numpy(frames)).cast<Array>(); });
     const ConstRows returned = rows(values, "log_ratios");
     require(returned.rows() == evidence.rows() && returned.cols() == evidence.cols(), "log_ratios must be (k, S)");
     evidence = returned;

@@ -4,11 +4,58 @@
 #include <pybind11/pybind11.h>
 
 #include <chrono>
+#include <thread>
+
+#if defined(__GLIBCXX__)
+#include <cxxabi.h>
+#endif
 
 #include "drhmm/exception_memory.hpp"
 #include "drhmm/interruption.hpp"
 
 namespace drhmm::bindings {
+
+// Calls what may wait for the GIL. When Python exits, it ends a daemon thread that asks for the GIL, before 3.14 by
+// pthread_exit. glibc then unwinds the thread's stack, destructors and handlers included, which C++ answers with
+// std::terminate. Such a thread sleeps here instead until the process has ended, as it does in Python 3.14.
+template <class Call>
+auto sleep_at_exit(const Call& call) {
+#if defined(__GLIBCXX__)
+  try {
+    return call();
+  } catch (const abi::__forced_unwind&) {
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+#else
+  return call();
+#endif
+}
+
+// Gives up the GIL for as long as it lives.
+class GilRelease {
+ public:
+  GilRelease() : state_(PyEval_SaveThread()) {}
+  ~GilRelease() {
+    sleep_at_exit([this] { PyEval_RestoreThread(state_); });
+  }
+  GilRelease(const GilRelease&) = delete;
+  GilRelease& operator=(const GilRelease&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// Takes the GIL for as long as it lives, in a thread that gave it up.
+class GilAcquire {
+ public:
+  GilAcquire() : state_(sleep_at_exit([] { return PyGILState_Ensure(); })) {}
+  ~GilAcquire() { PyGILState_Release(state_); }
+  GilAcquire(const GilAcquire&) = delete;
+  GilAcquire& operator=(const GilAcquire&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
 
 // Ten times a second, lets Python run its signal handlers; what they raise stops the work. Only Python's main thread
 // has any to run.
@@ -19,7 +66,7 @@ inline void run_signal_handlers() {
   const Clock::duration now = Clock::now().time_since_epoch();
   if (now - Clock::duration(last) < kInterval) return;
   last = now.count();
-  const pybind11::gil_scoped_acquire acquire;
+  const GilAcquire acquire;
   if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
 }
 
@@ -34,7 +81,7 @@ class Released {
   }
 
  private:
-  pybind11::gil_scoped_release release_;
+  GilRelease release_;
   InterruptionScope scope_{&run_signal_handlers};
 };
 

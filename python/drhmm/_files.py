@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
@@ -25,8 +26,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
     The bytes go to a temporary file in the same folder, then to the disk, and then take the name. Where the system
     allows it, the temporary file has no name until it is complete, so that a process that is killed leaves nothing
-    behind; what is left in the moment between naming and renaming, whoever writes or loads the file next clears.
-    A device or a pipe is written to as it is.
+    behind. What is left in the moment between naming and renaming is cleared by the next writer of the file, and by
+    no reader. A device or a pipe is written to as it is.
     """
     target = Path(os.path.realpath(os.fsdecode(path)))
     try:
@@ -43,12 +44,13 @@ def _replace(target: Path, data: bytes) -> None:
     temporary = _temporary(target)
     unnamed = _unnamed(target.parent)
     named = unnamed is None
-    descriptor = _patiently(target, lambda: _named(temporary)) if unnamed is None else unnamed
+    descriptor = _patiently(temporary, lambda: _named(temporary)) if unnamed is None else unnamed
     try:
         if not named:
             _lock(descriptor)
         with contextlib.suppress(FileNotFoundError):
-            os.chmod(descriptor if os.name != "nt" else temporary, stat.S_IMODE(target.stat().st_mode))
+            # Who may read and write, and nothing else: a setuid bit was given to the old content.
+            os.chmod(descriptor if os.name != "nt" else temporary, target.stat().st_mode & 0o777)
         _write_all(descriptor, data)
         os.fsync(descriptor)
         if not named:
@@ -56,7 +58,7 @@ def _replace(target: Path, data: bytes) -> None:
                 _name(descriptor, target)
                 return
             except FileExistsError:
-                _patiently(target, lambda: _name(descriptor, temporary))
+                _patiently(temporary, lambda: _name(descriptor, temporary))
                 named = True
         if os.name == "nt":  # which does not rename open files
             os.close(descriptor)
@@ -74,26 +76,38 @@ def _replace(target: Path, data: bytes) -> None:
         _sync_folder(target.parent)
 
 
-def clear_leftover(path: str | os.PathLike[str]) -> None:
-    """Remove what a killed writer of a file left beside it, if it did; never what a living one is writing."""
-    if fcntl is None:
-        return
-    temporary = _temporary(Path(os.path.realpath(os.fsdecode(path))))
-    with contextlib.suppress(OSError):
+def _clear_leftover(temporary: Path) -> None:
+    """Remove what a killed writer left under the temporary name; what a living one is writing stays.
+
+    A FileExistsError names anything else: it was not made here, and is not removed.
+    """
+    try:
+        if not stat.S_ISREG(os.lstat(temporary).st_mode):
+            raise _in_the_way(temporary, "not a plain file")
         descriptor = os.open(temporary, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if stat.S_ISREG(os.fstat(descriptor).st_mode) and _is_named(descriptor, temporary):
-                os.unlink(temporary)
-        finally:
-            os.close(descriptor)
+    except FileNotFoundError:
+        return  # another writer was quicker
+    except PermissionError as error:
+        raise _in_the_way(temporary, str(error.strerror)) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_named(descriptor, temporary):
+            os.unlink(temporary)
+    except BlockingIOError:
+        pass  # a living writer has it
+    finally:
+        os.close(descriptor)
+
+
+def _in_the_way(temporary: Path, reason: str) -> FileExistsError:
+    return FileExistsError(errno.EEXIST, f"{temporary} is in the way ({reason})")
 
 
 def _temporary(target: Path) -> Path:
     """One name for all writers of a file; without locks to tell the living from the dead, one for each."""
     name = target.name if len(os.fsencode(target.name)) < 200 else hashlib.sha256(os.fsencode(target.name)).hexdigest()
     own = "" if fcntl is not None else f".{secrets.token_hex(8)}"
-    return target.with_name(f".{name}{own}.tmp")
+    return target.with_name(f".{name}{own}.drhmm-tmp")
 
 
 def _unnamed(folder: Path) -> int | None:
@@ -133,17 +147,19 @@ def _name(descriptor: int, path: Path) -> int:
     return descriptor
 
 
-def _patiently(target: Path, take_name: Callable[[], int]) -> int:
+def _patiently(temporary: Path, take_name: Callable[[], int]) -> int:
     """Take the temporary name as soon as no other writer has it."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
             return take_name()
         except FileExistsError:
-            if time.monotonic() > deadline:
+            if fcntl is None:
                 raise
-            clear_leftover(target)
-            time.sleep(0.001)
+            if time.monotonic() > deadline:
+                raise _in_the_way(temporary, f"another writer has it for more than {PATIENCE:g} s") from None
+        _clear_leftover(temporary)
+        time.sleep(0.001)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -20,6 +20,7 @@ class BatchInference:
     """What an estimator with a fitted ``model_`` can be asked; the answers are the model's."""
 
     n_threads: int | None
+    unknown: Any
     model_: Model
 
     def _fitted_model(self) -> Model:
@@ -122,10 +123,13 @@ class BatchInference:
 
         Frames of unknown label are left out.
         """
-        predicted = self.predict(X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method)
+        model = self._model_for(X)  # read once: another thread may be fitting
+        predicted = model.predict(
+            X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, n_threads=self.n_threads
+        )
         sequences = as_sequences(X, lengths, sequence_id)
-        truth = encode(as_labels(y, sequences), self.model_.classes, sequences, allow_unknown=True)
-        guess = encode(as_labels(predicted, sequences), self.model_.classes, sequences)
+        truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=self.unknown)
+        guess = encode(as_labels(predicted, sequences), model.classes, sequences)
         known = truth != UNKNOWN
         if not known.any():
             raise ValueError("y has no known label to compare with")

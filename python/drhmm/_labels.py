@@ -46,7 +46,7 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected; use y.ravel()",
             DataConversionWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         labels = labels[:, 0]
     if labels.shape != (n_rows,):
@@ -54,25 +54,45 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
     return sequences.arrange(labels)
 
 
-def is_known(labels: npt.NDArray[Any], allow_one: bool) -> npt.NDArray[np.bool_]:
-    """False for -1 among integers, NaN among floats, NaT among times, and None or NaN among objects.
+def is_known(labels: npt.NDArray[Any], allow_one: bool, unknown: Any = "auto") -> npt.NDArray[np.bool_]:
+    """False for NaN among floats, NaT among times, None or NaN among objects, and for the label `unknown`.
 
-    Integers that are -1 and 1 and nothing else are two classes, unless one class is enough.
+    "auto" is -1 among integers, unless they are -1 and 1 and nothing else, which are two classes, and one class is not
+    enough. None is no label.
     """
-    if labels.dtype.kind == "i":
-        two_classes = not allow_one and set(np.unique(labels)) == {-1, 1}
-        return np.array(labels != UNKNOWN, dtype=np.bool_) | np.bool_(two_classes)
-    return ~is_missing(labels)
+    known = ~is_missing(labels)
+    if isinstance(unknown, str) and unknown == "auto":
+        if labels.dtype.kind == "i" and (allow_one or set(np.unique(labels)) != {-1, 1}):
+            known &= labels != UNKNOWN
+    elif unknown is not None:
+        known &= np.array([label != unknown for label in labels.tolist()], dtype=np.bool_)
+    return known
+
+
+def _warn_of_lost_class(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_]) -> None:
+    """Warn of integers -1 that were taken for unknown labels and may be a class: beside 0 and 1, or beside -2."""
+    if labels.dtype.kind != "i" or known.all():
+        return
+    classes = np.unique(labels[known]).tolist()
+    if classes == [0, 1] or classes[0] < UNKNOWN:
+        warnings.warn(
+            f"y has -1 in {int((~known).sum())} rows, which stands for an unknown label; if -1 is a class, use "
+            "unknown=None or other labels, and if it is none, unknown=-1 says so",
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 def learn_classes(
-    labels: npt.NDArray[Any], sequences: Sequences, allow_one: bool = False
+    labels: npt.NDArray[Any], sequences: Sequences, allow_one: bool = False, unknown: Any = "auto"
 ) -> tuple[npt.NDArray[Any], Codes]:
     """Sorted classes and the code of every label."""
-    known = is_known(labels, allow_one)
+    known = is_known(labels, allow_one, unknown)
     if not known.any():
         return labels[:0], np.full(len(labels), UNKNOWN, dtype=np.int64)
-    _refuse_two_unknowns(labels, known, sequences)
+    if isinstance(unknown, str) and unknown == "auto":
+        _refuse_two_unknowns(labels, known, sequences)
+        _warn_of_lost_class(labels, known)
     values = labels[known]
     try:
         classes, codes = np.unique(values, return_inverse=True)
@@ -102,19 +122,24 @@ def _refuse_two_unknowns(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_],
         row, other = sequences.row(minus.index(True)), sequences.row(int(np.flatnonzero(~known)[0]))
         raise ValueError(
             f"y has -1 at row {row} and {labels[~known][0]} at row {other}: either may stand for an unknown label; use "
-            "only one of them"
+            "only one of them, unknown=None if -1 is a class, or unknown=-1 if it is none"
         )
 
 
 def encode(
-    labels: npt.NDArray[Any], classes: npt.NDArray[Any], sequences: Sequences, *, allow_unknown: bool = False
+    labels: npt.NDArray[Any],
+    classes: npt.NDArray[Any],
+    sequences: Sequences,
+    *,
+    allow_unknown: bool = False,
+    unknown: Any = "auto",
 ) -> Codes:
     """Codes of labels by the classes of training; -1 where a label is unknown, if that is allowed."""
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     codes = np.array([code_of.get(label, UNKNOWN) for label in labels.tolist()], dtype=np.int64)
     wrong = codes == UNKNOWN
     if allow_unknown:
-        wrong &= is_known(labels, allow_one=True)
+        wrong &= is_known(labels, allow_one=True, unknown=unknown)
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])
         label, row = labels[place : place + 1].tolist()[0], sequences.row(place)

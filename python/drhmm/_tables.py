@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 
 def column_names(table: Any) -> tuple[Any, ...] | None:
@@ -94,6 +95,13 @@ def names_mismatch(names: tuple[str, ...], expected: tuple[str, ...]) -> str | N
         f"the columns of X are {_shown(names)} ({problem}); "
         f"the model was learned from {_shown(expected)}, in this order"
     )
+
+
+def columns_named(which: npt.NDArray[np.bool_], names: Sequence[str] | None) -> str:
+    """The columns that are True, in words: by their names in a table, by their numbers otherwise."""
+    columns = np.flatnonzero(which).tolist()
+    shown = _shown([column if names is None else repr(names[column]) for column in columns])
+    return f"column{'s' if len(columns) > 1 else ''} {shown}"
 
 
 def _shown(names: Any, most: int = 8) -> str:

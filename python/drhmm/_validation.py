@@ -223,11 +223,7 @@ def as_lengths(lengths: Any, n_rows: int) -> Lengths:
     except ValueError:
         array = np.empty(0)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        shown = repr(lengths)
-        raise ValueError(
-            "lengths must be a one-dimensional sequence of integers, got "
-            + (shown if len(shown) <= 80 else shown[:77] + "...")
-        )
+        raise ValueError(f"lengths must be a one-dimensional sequence of integers, got {shown(lengths)}")
     if (array <= 0).any():
         place = int(np.flatnonzero(array <= 0)[0])
         raise ValueError(f"lengths must be positive: sequence {place} has length {array[place]}")
@@ -344,7 +340,7 @@ def check_number(
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number that float64 can hold, got {_shown(value)}")
+        raise ValueError(f"{name} must be a finite number that float64 can hold, got {shown(value)}")
     below = number <= low if low_open else number < low
     above = number >= high if high_open else number > high
     if below or above:
@@ -353,11 +349,12 @@ def check_number(
     return number
 
 
-def _shown(value: Any) -> str:
-    """A value for a message, but for numbers too long to be read, or for Python to write."""
+def shown(value: Any, most: int = 60) -> str:
+    """A value for a message: no more of it than can be read, or than Python can write."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"an integer of {value.bit_length()} bits"
-    return repr(value)
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
@@ -366,9 +363,9 @@ def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -
         raise ValueError(f"{name} must be an integer, got {value!r}")
     number = int(value)
     if number < low:
-        raise ValueError(f"{name} must be at least {low}, got {_shown(value)}")
+        raise ValueError(f"{name} must be at least {low}, got {shown(value)}")
     if high is not None and number > high:
-        raise ValueError(f"{name} must be at most {high}, got {_shown(value)}")
+        raise ValueError(f"{name} must be at most {high}, got {shown(value)}")
     return number
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._validation import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number
+from ._validation import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number, shown
 from .durations import Durations
 from .evidence import KernelEvidence
 from .features import Framing
@@ -40,6 +40,11 @@ DESCRIPTION = ("classes", "evidence", "novelty")
 
 #: How long states last, as `Durations` has it.
 STAGES = ("sizes", "stay", "skip")
+
+#: Characters of all text labels with room for the longest in each, as numpy keeps them: so many, or this many times
+#: those that there are. A file with one long label among many short ones would take memory out of proportion.
+MOST_CHARACTERS = 2**20
+MOST_PADDING = 4
 
 
 def tensors_of(model: Model) -> dict[str, Array]:
@@ -115,9 +120,20 @@ def encode_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
     values = [_plain(label) for label in classes.tolist()]
     if kind in "biufUO" and all(type(label) in (str, int, float, bool) for label in values):
         if kind == "U":
+            _check_padding(values)
             return {"dtype": f"<U{max(1, *(len(label) for label in values))}", "values": values}
         return {"dtype": "object" if kind == "O" else classes.dtype.newbyteorder("<").str, "values": values}
     raise ValueError(f"class labels of dtype {classes.dtype} cannot be saved as JSON: {values[:3]!r}")
+
+
+def _check_padding(labels: list[str]) -> None:
+    """Raise a ValueError for text labels that are mostly room for the longest of them."""
+    lengths = [len(label) for label in labels]
+    if len(labels) * max(lengths) > max(MOST_CHARACTERS, MOST_PADDING * sum(lengths)):
+        raise ValueError(
+            f"the longest of {len(labels)} class labels has {max(lengths)} characters, all of them {sum(lengths)}: "
+            "such labels cannot be kept in a file; use shorter ones"
+        )
 
 
 def _plain(label: Any) -> Any:
@@ -136,26 +152,28 @@ def decode_classes(described: Any, n_states: int) -> npt.NDArray[Any]:
     longest = max([1, *(len(value) for value in values if isinstance(value, str))])
     if name.startswith("<U") and name != f"<U{longest}":
         raise ValueError(f"classes have the dtype {name!r}, and the longest label has {longest} characters")
+    if name.startswith("<U"):
+        _check_padding([value for value in values if isinstance(value, str)] or [""])
     dtype = np.dtype(name)
     allowed = {"b": (bool,), "f": (int, float), "U": (str,), "O": (str, int, float, bool)}.get(dtype.kind, (int,))
     if not all(type(value) in allowed for value in values):
-        raise ValueError(f"classes of dtype {name!r} have the values {values!r}")
+        raise ValueError(f"classes of dtype {name!r} have the values {shown(values)}")
     if dtype.kind in "iu" and not all(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max for value in values):
-        raise ValueError(f"classes {values!r} are not {n_states} different labels of dtype {name!r}")
+        raise ValueError(f"classes {shown(values)} are not {n_states} different labels of dtype {name!r}")
     if dtype.kind in "mM":
         classes = np.array(values, dtype=np.int64).view(dtype)
     else:
         classes = np.empty(n_states, dtype=dtype)
         classes[:] = values
     if encode_classes(classes)["values"] != values or len(set(values)) != n_states:
-        raise ValueError(f"classes {values!r} are not {n_states} different labels of dtype {name!r}")
-    return classes.astype(dtype.newbyteorder("="))
+        raise ValueError(f"classes {shown(values)} are not {n_states} different labels of dtype {name!r}")
+    return classes.astype(dtype.newbyteorder("="), copy=False)
 
 
 def _check_keys(described: Any, names: tuple[str, ...], what: str) -> None:
     if not isinstance(described, dict) or set(described) != set(names):
         found = sorted(described) if isinstance(described, dict) else described
-        raise ValueError(f"{what} must have the entries {', '.join(sorted(names))}, found {found!r}")
+        raise ValueError(f"{what} must have the entries {', '.join(sorted(names))}, found {shown(found)}")
 
 
 def check_tensors(tensors: Mapping[str, Array], window: int) -> None:

@@ -129,7 +129,7 @@ def fit(
     roles = Roles(tuple(features), label, sequence, time)
     ddf = _with_columns(ddf, roles.columns)[roles.columns]
     pieces = _pieces(ddf, roles, max(sample_size // N_PIECES, 2 * estimator.window))
-    _check_labels(pieces, estimator.novelty, label)
+    _check_labels(pieces, estimator, label)
     ids = [part.ids for part in pieces]
     if whole:
         check_whole(ids, sequence)
@@ -254,12 +254,16 @@ def _pieces(ddf: dd.DataFrame, roles: Roles, longest: int) -> list[Pieces]:
     return _computed(pieces_of, ddf[roles.marks], roles, longest)
 
 
-def _check_labels(pieces: Sequence[Pieces], allow_one: bool, label: str) -> None:
+def _check_labels(pieces: Sequence[Pieces], estimator: DensityRatioHMM, label: str) -> None:
     values = np.concatenate([part.labels for part in pieces])
     if len(values) == 0:
         raise ValueError("ddf has no rows")
-    if not is_known(values, allow_one).all():
-        raise ValueError(f"column {label!r} has rows without a label: drhmm.dask.fit learns from labelled rows only")
+    known = is_known(values, estimator.novelty, estimator.unknown)
+    if not known.all():
+        raise ValueError(
+            f"column {label!r} has rows without a label ({values[~known][0]}): drhmm.dask.fit learns from labelled "
+            "rows only"
+        )
 
 
 def _checked(predicted: dd.DataFrame, sequence: str) -> dd.DataFrame:

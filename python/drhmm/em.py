@@ -103,7 +103,7 @@ def run_em(
             f"EM: state {state} ran out of frames on the way and was kept alive with the weight of one; "
             "n_states may be too large for these data",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     stages = rules.durations.stages(transmat, shapes)
     return EMResult(targets, transmat, startprob, stages, len(history), converged, history)

@@ -61,7 +61,7 @@ def _candidates(training: TrainingFrames, n_starts: int, random_state: np.random
     Averages over neighbours tell states apart whose single frames overlap or surround each other. Where labels are
     known, clusters are named after the labels they agree with best, and the labelled frames alone give one start more.
     """
-    centers = choose_centers(training.frames, START_CENTERS, random_state)
+    centers = choose_centers(training.frames, START_CENTERS, random_state, training.codes[training.rows])
     sigma = START_SIGMA * median_distance(centers)
     features = _core.squared_exponential(training.frames, centers, sigma)
     starts = []

@@ -14,9 +14,10 @@ from ._inference import BatchInference
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
 from ._tables import feature_names_of
+from ._threads import with_own_threads
 from ._validation import LARGEST, check_bool, check_choice, check_integer, check_number, read_only, thread_count
 from .contents import as_json
-from .evidence import KernelEvidence
+from .evidence import KernelEvidence, warn_of_far_classes
 from .features import learn_framing, random_state_of
 from .learning import (
     EMSettings,
@@ -100,6 +101,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         Threads; all cores, or DRHMM_NUM_THREADS, by default.
     verbose : bool
         Whether cross-validation and EM show their progress on standard error.
+    unknown : label or None
+        The label that stands for an unknown one, beside NaN and None, which always do. "auto" is -1 among integers
+        (but labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough), and no label
+        otherwise; None is no label.
 
     Attributes
     ----------
@@ -161,6 +166,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         random_state: Any = None,
         n_threads: int | None = None,
         verbose: bool = False,
+        unknown: Any = "auto",
     ) -> None:
         self.n_states = n_states
         self.ratio = ratio
@@ -187,6 +193,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
+        self.unknown = unknown
 
     def __sklearn_tags__(self) -> Any:
         """NaN is allowed: it marks missing samples. Labels are not needed where the number of states is given."""
@@ -251,7 +258,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         if y is None:
             classes, codes = np.arange(0), np.full(n_rows, UNKNOWN, dtype=np.int64)
         else:
-            classes, codes = learn_classes(as_labels(y, sequences), sequences, allow_one=self.novelty)
+            classes, codes = learn_classes(as_labels(y, sequences), sequences, self.novelty, self.unknown)
         if len(classes) == 0:
             if self.n_states is None:
                 raise ValueError(
@@ -265,6 +272,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             raise ValueError(f"n_states is {self.n_states}, but y has {len(classes)} classes: {classes.tolist()}")
         return classes, codes
 
+    @with_own_threads
     def fit(
         self, X: Any, y: Any = None, *, lengths: Any = None, sequence_id: Any = None, sample_weight: Any = None
     ) -> DensityRatioHMM:
@@ -275,9 +283,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         X : array of shape (T, d), or list of such arrays
             Samples; a NaN makes every frame that contains it a missing one.
         y : array of shape (T,), or list of such arrays, optional
-            Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects.
-            (Labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough.) Without y, or
-            with some labels unknown, EM finds the rest.
+            Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects, or
+            what `unknown` says. Without y, or with some labels unknown, EM finds the rest.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other. Where frames are missing in time, a sequence
             ends and another begins: learning knows no `dt`, and counts neighbouring rows as one step of the chain.
@@ -302,13 +309,23 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
                 f"X has no complete frame: window={self.window}, but the longest sequence has "
                 f"{max(sequences.lengths)} samples"
             )
-        framing = learn_framing(sequences.samples, self.window, self.standardize, sequences.row)
+        framing = learn_framing(
+            sequences.samples,
+            self.window,
+            self.standardize,
+            sequences.row,
+            names=feature_names,
+            precision=float(np.finfo(sequences.dtype).eps),
+            resist_outliers=not (codes != UNKNOWN).any(),
+        )
         weights = row_weights(self.class_weight, sample_weight, sequences, codes, classes)
         training = TrainingFrames(sequences, framing, codes, len(classes), weights)
         if len(classes) > len(training.rows):
             raise ValueError(f"n_states is {len(classes)}, but there are only {len(training.rows)} complete frames")
         if (codes != UNKNOWN).any():
             training.check_classes(classes)
+        else:
+            training.warn_of_few_frames()
         if training.labelled:
             learned = learn_labelled(source, training, rules, self.evidence_scale, threads, self.verbose)
         else:
@@ -331,6 +348,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             {name: as_json(value) for name, value in self.get_params(deep=False).items()},
             learned.stages,
         )
+        known = training.known
+        if isinstance(model.evidence, KernelEvidence) and known.any():
+            codes = codes[training.rows][known]
+            warn_of_far_classes(model.evidence.reach(training.frames[known], codes), classes, stacklevel=3)
         self._adopt(
             model,
             rho=getattr(learned.source, "rho_", None),

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from . import _core
 from ._validation import Array, Lengths, read_only
-from .features import Framing
+from .features import Framing, fair_draw
+
+#: Summed features of a frame below which no centre is near: those of a single centre at three kernel widths.
+NEAR = math.exp(-4.5)
 
 
 class Evidence(Protocol):
@@ -86,6 +94,25 @@ class KernelEvidence:
         """What turns single frames into log ratios."""
         return self._native
 
+    def reach(self, frames: Array, codes: npt.NDArray[np.int64]) -> Array:
+        """Median over frames of each class of sum_b phi_b(y), (S,), from about a thousand of each; inf without any."""
+        some = fair_draw(codes, min(len(codes), 1000 * self.n_states), np.random.RandomState(0))
+        summed = _core.squared_exponential(np.ascontiguousarray(frames[some]), self.centers, self.sigma).sum(axis=1)
+        own = [summed[codes[some] == state] for state in range(self.n_states)]
+        return np.array([np.median(sums) if len(sums) > 0 else np.inf for sums in own])
+
     def estimates(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Unclipped estimates of p(x_t = i | y_t), shape (T, S); rows of NaN where a frame is missing."""
         return self._native.estimates(samples, lengths, n_threads, single)
+
+
+def warn_of_far_classes(reach: Array, classes: npt.NDArray[Any], stacklevel: int) -> None:
+    """Warn of classes whose frames have no kernel centre near them while others have, by `KernelEvidence.reach`."""
+    far = [repr(label) for label in classes[reach < NEAR].tolist()]
+    if 0 < len(far) < len(classes):
+        warnings.warn(
+            f"no kernel centre is near the frames of class {', '.join(far)}, which the model can hardly predict: use "
+            "more centres (n_basis) or wider kernels (sigma)",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._tables import columns_named
 from ._validation import LARGEST, Array, Lengths, read_only
 
 #: Frames per centre among which centres are looked for; more frames than that are sampled first.
 CENTER_CANDIDATES = 50
+
+#: Roundings of its largest value that a column may spread over and still be constant.
+ROUNDINGS = 8
+
+#: Share of the values at either end of a column that may be outliers, and the factor by which the standard deviation of
+#: all values then exceeds that of the others.
+OUTLIERS = 0.01
+RULED = 3.0
 
 
 @dataclass(frozen=True)
@@ -41,8 +51,22 @@ class Framing:
         return _core.frames(samples, lengths, self.mean, self.scale, self.window)
 
 
-def learn_framing(samples: Array, window: int, standardize: bool, row_of: Callable[[int], int] = int) -> Framing:
-    """Mean and standard deviation of every column, from the samples that are there; a message has `row_of` a place."""
+def learn_framing(
+    samples: Array,
+    window: int,
+    standardize: bool,
+    row_of: Callable[[int], int] = int,
+    *,
+    names: Sequence[str] | None = None,
+    precision: float = float(np.finfo(np.float64).eps),
+    resist_outliers: bool = False,
+) -> Framing:
+    """Mean and standard deviation of every column, from the samples that are there.
+
+    A message has `row_of` a place and `names` of the columns. A column whose values differ by rounding only, to the
+    given `precision`, is left out: its scale makes every value 0. With `resist_outliers`, a standard deviation that a
+    hundredth of the values makes, or one alone, is replaced by that of all values between the others.
+    """
     n_columns = samples.shape[1]
     if (np.abs(samples) > LARGEST).any():
         place, column = np.argwhere(np.abs(samples) > LARGEST)[0]
@@ -56,34 +80,77 @@ def learn_framing(samples: Array, window: int, standardize: bool, row_of: Callab
     # Shifting by one value first keeps the digits of data far from zero.
     origin = np.array([column[np.flatnonzero(~np.isnan(column))[0]] for column in samples.T])
     shifted = samples - origin
-    offset = np.nanmean(shifted, axis=0)
-    scale = np.nanstd(shifted - offset, axis=0)
-    for column in range(n_columns):
-        if not scale[column] > 0 and (np.nan_to_num(shifted[:, column]) != 0).any():
-            raise ValueError(f"X spreads too little in column {column}: its variance is below the range of double")
-        if not scale[column] > 0:
-            raise ValueError(
-                f"X is constant in column {column} (value {origin[column]:g}): it cannot be standardised; "
-                "drop the column or use standardize=False"
+    constant = np.nanmax(shifted, axis=0) - np.nanmin(shifted, axis=0) <= (
+        ROUNDINGS * precision * np.nanmax(np.abs(samples), axis=0)
+    )
+    if constant.all():
+        raise ValueError("X is constant in every column: there is nothing to learn from")
+    offset, scale = _mean_and_deviation(shifted)
+    for column in np.flatnonzero(~constant & ~(scale > 0)):
+        raise ValueError(f"X spreads too little in column {column}: its variance is below the range of double")
+    if constant.any():
+        warnings.warn(
+            f"X is constant, or differs by rounding only, in {columns_named(constant, names)}: what "
+            "never changed in training says nothing about the states, and predictions do not depend on it",
+            UserWarning,
+            stacklevel=4,
+        )
+        offset[constant], scale[constant] = 0.0, LARGEST
+    if resist_outliers:
+        low = np.nanquantile(shifted, OUTLIERS, axis=0, method="higher")
+        high = np.nanquantile(shifted, 1 - OUTLIERS, axis=0, method="lower")
+        inner_offset, inner_scale = _mean_and_deviation(np.clip(shifted, low, np.maximum(low, high)))
+        ruled = ~constant & (inner_scale > 0) & (scale > RULED * inner_scale)
+        if ruled.any():
+            warnings.warn(
+                f"X has values in {columns_named(ruled, names)} so far from all others that they alone "
+                "would make the standard deviation: it was learned without them",
+                UserWarning,
+                stacklevel=4,
             )
+            offset, scale = np.where(ruled, inner_offset, offset), np.where(ruled, inner_scale, scale)
     return Framing(origin + offset, scale, window)
 
 
-def choose_centers(frames: Array, n_basis: int, random_state: np.random.RandomState) -> Array:
+def _mean_and_deviation(shifted: Array) -> tuple[Array, Array]:
+    offset = np.nanmean(shifted, axis=0)
+    return offset, np.nanstd(shifted - offset, axis=0)
+
+
+def choose_centers(
+    frames: Array,
+    n_basis: int,
+    random_state: np.random.RandomState,
+    classes: npt.NDArray[np.int64] | None = None,
+) -> Array:
     """At most `n_basis` kernel centres: training frames, spread out by the seeding of k-means++.
 
     Each next centre is drawn with a probability that grows with the squared distance to those before it, so that rare
-    regions have centres too; with a random subset, results depend more on the seed.
+    regions have centres too; with a random subset, results depend more on the seed. Where there are too many frames,
+    every one of the `classes` (N,) has a fair share of those that are looked at.
     """
     from sklearn.cluster import kmeans_plusplus
 
     if n_basis >= len(frames):
         return frames.copy()
-    if len(frames) > CENTER_CANDIDATES * n_basis:
-        frames = frames[np.sort(random_state.choice(len(frames), CENTER_CANDIDATES * n_basis, replace=False))]
+    n_candidates = CENTER_CANDIDATES * n_basis
+    if len(frames) > n_candidates:
+        codes = np.zeros(len(frames), dtype=np.int64) if classes is None else classes
+        frames = frames[fair_draw(codes, n_candidates, random_state)]
     _, chosen = kmeans_plusplus(frames, n_basis, random_state=random_state, n_local_trials=1)
     centers: Array = np.ascontiguousarray(frames[np.sort(chosen)])
     return centers
+
+
+def fair_draw(classes: npt.NDArray[np.int64], size: int, random_state: np.random.RandomState) -> npt.NDArray[np.int64]:
+    """Sorted places of `size` members, as many of each class as of any other, or all of it where it has fewer."""
+    values, counts = np.unique(classes, return_counts=True)
+    shares = np.zeros_like(counts)
+    for rank, k in enumerate(np.argsort(counts, kind="stable")):
+        shares[k] = min(counts[k], (size - shares.sum()) // (len(counts) - rank))
+    order = random_state.permutation(len(classes))
+    drawn = [order[classes[order] == value][:share] for value, share in zip(values, shares, strict=True)]
+    return np.sort(np.concatenate(drawn))
 
 
 def median_distance(centers: Array) -> float:

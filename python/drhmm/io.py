@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._files import clear_leftover, write_atomically
+from ._files import write_atomically
+from ._json import strict_json
 from ._validation import Array
 from .contents import DESCRIPTION, description_of, parts_of, tensors_of
 from .evidence import KernelEvidence
@@ -55,7 +56,6 @@ def load(path: str | os.PathLike[str]) -> Model:
     ModelFormatError
         If the file is damaged, cut short, not a model, or of a newer format than this version reads.
     """
-    clear_leftover(path)
     try:
         return from_bytes(_read(path))
     except ModelFormatError as error:
@@ -124,26 +124,12 @@ def _header(content: bytes) -> dict[str, Any]:
     if size > len(content) - 8:
         raise ModelFormatError("not a model file, or one that is cut short")
     try:
-        header = _parse(content[8 : 8 + size])
+        header = strict_json(content[8 : 8 + size])
     except (ValueError, RecursionError) as error:
         raise ModelFormatError(f"not a model file: its header is not JSON ({error})") from None
     if not isinstance(header, dict):
         raise ModelFormatError("not a model file: its header is not an object")
     return header
-
-
-def _parse(text: bytes | str) -> Any:
-    """JSON without names that occur twice and without NaN."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len({name for name, _ in pairs}) != len(pairs):
-            raise ValueError("a name occurs twice")
-        return dict(pairs)
-
-    def refuse(name: str) -> None:
-        raise ValueError(f"{name} is not JSON")
-
-    return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
 
 
 def _data_size(header: Mapping[str, Any]) -> int:
@@ -183,7 +169,7 @@ def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(outer, dict) or list(outer) != [_KEY] or not isinstance(outer[_KEY], str):
         raise ModelFormatError("a safetensors file, but not a model of drhmm")
     try:
-        metadata = _parse(outer[_KEY])
+        metadata = strict_json(outer[_KEY])
     except (ValueError, RecursionError) as error:
         raise ModelFormatError(f"the description of the model is not JSON ({error})") from None
     if not isinstance(metadata, dict):

@@ -30,7 +30,7 @@ from .ratios.source import (
     out_of_fold_log_ratios,
 )
 from .stays import Stays
-from .training import TrainingFrames
+from .training import FEW, TrainingFrames
 from .transitions import ChainRules, count_transitions
 
 
@@ -137,7 +137,16 @@ def learn_unlabelled(
         warnings.warn(
             f"EM did not converge in max_iter={settings.max_iter} iterations (tol={settings.tol:g})",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
+        )
+    counts = np.bincount(best.targets.argmax(axis=1), minlength=training.n_states)
+    tiny = [f"{state} ({count})" for state, count in enumerate(counts) if count < FEW]
+    if tiny and len(training.rows) >= FEW * training.n_states:
+        warnings.warn(
+            f"EM ended with fewer than {FEW} frames of state {', '.join(tiny)}; n_states may be too large for these "
+            "data, or n_init too small",
+            UserWarning,
+            stacklevel=4,
         )
     fitted = _finish(source, best_update, training, best.targets)
     return Learned(

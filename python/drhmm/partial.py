@@ -15,7 +15,7 @@ from ._labels import Codes
 from ._sequences import Sequences
 from ._validation import Array, read_only
 from .contents import as_json
-from .evidence import KernelEvidence
+from .evidence import KernelEvidence, warn_of_far_classes
 from .features import complete_rows
 from .model import Model
 from .ratios.least_squares import LeastSquares
@@ -106,6 +106,10 @@ class PartialFit:
         mass = total.gram.mass
         if not mass.sum() > 0:
             raise ValueError("there is no complete frame with a weight to learn from")
+        added = statistics.gram
+        if self.statistics.gram.mass.any():  # the first block has been looked at
+            reach = np.where(added.mass > 0, added.moment.sum(axis=0) / np.where(added.mass > 0, added.mass, 1), np.inf)
+            warn_of_far_classes(reach, self.model.classes, stacklevel=3)
         theta = _core.RegularizedGram(total.gram.gram, self.rho * mass.sum()).solve(total.gram.moment)
         prior = read_only(mass / mass.sum())
         transmat, stages = self.rules.learn(total.counts, total.stays)

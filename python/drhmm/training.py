@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,12 @@ from ._sequences import Sequences
 from ._validation import LARGEST, Array, as_weights
 from .features import Framing, complete_rows
 from .selection import contiguous_folds
+
+#: A class or a state with fewer frames than this is hardly learned.
+FEW = 3
+
+#: Share of frames that windows may lose to missing samples without a word.
+LOST = 0.1
 
 
 class TrainingFrames:
@@ -41,6 +48,7 @@ class TrainingFrames:
                 f"X has no complete frame: window={framing.window} needs that many samples in a row without NaN, "
                 f"and the sequences have lengths {sequences.lengths[:10]}"
             )
+        _warn_of_missing_frames(sequences, framing.window, len(self.rows))
         self.frames = np.ascontiguousarray(frames[self.rows])
         sequence = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)[self.rows]
         self.folds = contiguous_folds([int(count) for count in np.bincount(sequence) if count > 0])
@@ -70,21 +78,53 @@ class TrainingFrames:
         return targets
 
     def check_classes(self, classes: npt.NDArray[Any]) -> None:
-        """Raise if a class has no complete frame, or none that has a weight."""
-        mass = self.weights @ self.one_hot()
+        """Raise if a class has no complete frame, or none that has a weight; warn if it has next to none."""
+        mass, counts = self.weights @ self.one_hot(), self.one_hot().sum(axis=0)
         for code, label in enumerate(classes):
-            if not (self.codes[self.rows] == code).any():
+            if not counts[code] > 0:
                 raise ValueError(
                     f"the class {label!r} has no complete frame: all of its frames lack samples in their window"
                 )
             if not mass[code] > 0:
                 raise ValueError(f"the class {label!r} has weight 0 in all of its frames")
+        few = [
+            f"{label!r} ({int(count)})" for label, count in zip(classes.tolist(), counts, strict=True) if count < FEW
+        ]
+        if few:
+            warnings.warn(
+                f"fewer than {FEW} complete frames have the label {', '.join(few)}: too few to learn what is typical",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def warn_of_few_frames(self) -> None:
+        """Warn if there are fewer frames than a handful for every state."""
+        if len(self.rows) < FEW * self.n_states:
+            warnings.warn(
+                f"there are {len(self.rows)} complete frames for {self.n_states} states: states that EM finds in fewer "
+                f"than {FEW} frames each are accidental",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def spread(self, values: Array) -> Array:
         """Values of complete frames (N, S) -> all rows (n_rows, S), NaN elsewhere."""
         everywhere = np.full((self.n_rows, values.shape[1]), np.nan)
         everywhere[self.rows] = values
         return everywhere
+
+
+def _warn_of_missing_frames(sequences: Sequences, window: int, n_complete: int) -> None:
+    """Warn if windows multiply missing samples to many: a frame with a NaN anywhere in its window is left out."""
+    n_windows = sum(max(length - window + 1, 0) for length in sequences.lengths)
+    n_missing = int(np.isnan(sequences.samples).any(axis=1).sum())
+    if window > 1 and n_windows - n_complete > LOST * n_windows:
+        warnings.warn(
+            f"{n_windows - n_complete} of {n_windows} frames were left out of learning: {n_missing} of "
+            f"{len(sequences.samples)} rows of X have a NaN, and each is in up to window={window} frames",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 def class_weights(class_weight: Any, classes: npt.NDArray[Any], codes: Codes) -> Array:

@@ -11,6 +11,7 @@ from models import impossible
 from recursions import lengths_of
 
 from drhmm import DensityRatioHMM, ImpossibleDataError
+from drhmm.features import ROUNDINGS
 from drhmm.ratios import LeastSquares, TwoClass
 from drhmm.selection import N_FOLDS
 
@@ -34,6 +35,7 @@ RIGHT = {
     "class_weight": [None, None, "balanced", {0: 1.0, 1: 2.0}],
     "random_state": [0, 1, None],
     "n_threads": [1, 2],
+    "unknown": ["auto", None, -1, "?"],
 }
 OTHERS = {
     "n_states": [3, 0, -1, 1.5, "three", 10**9],
@@ -109,6 +111,8 @@ def run(random, _):
     X = random.normal(size=(n_rows, 2)) * random.choice([1.0, 1.0, 1e-150, 1e60, 1e-310]) + random.choice([0.0, 1e6])
     if random.random() < 0.2:
         X[random.random(X.shape) < 0.1] = np.nan
+    if random.random() < 0.1:
+        X[:, 0] = random.choice([0.0, 0.1, 1e6]) * (1 + random.choice([0.0, 2.0**-52], size=n_rows))
     (y, good_labels), (lengths, good_lengths) = labels(random, n_rows), lengths_of(random, n_rows)
     weights = None if random.random() < 0.8 else odd(random, random.random(n_rows))
     is_plain = random.random() < 0.85
@@ -182,11 +186,12 @@ def is_reason(words, given, y, lengths, chosen, is_partial):
     followed = np.isin(np.arange(len(X)) + 1, ends, invert=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        spread = np.nanmax(X, axis=0) - np.nanmin(X, axis=0)
+        spread, largest = np.nanmax(X, axis=0) - np.nanmin(X, axis=0), np.nanmax(np.abs(X), axis=0)
+    rounding = np.finfo(np.float32 if getattr(given, "dtype", None) == np.float32 else np.float64).eps
     apart = np.ptp(X[complete], axis=0) ** 2 if complete.any() else np.zeros(2)
     reasons = {
         "every entry is NaN": np.isnan(X).all(axis=0).any(),
-        "X is constant in column": (spread == 0).any(),
+        "X is constant in every column": (spread <= ROUNDINGS * rounding * largest).all(),
         "X spreads too little in column": ((spread > 0) & (spread < 1e-150)).any(),
         "X has no complete frame": not complete.any(),
         "complete frames": complete.sum() < 2,

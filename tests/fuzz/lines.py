@@ -14,7 +14,11 @@ from make_corpus import LINES
 from mutations import mutated
 
 from drhmm.cli import main
+from drhmm.cli.followed import _checksum
 from fuzz import corpus
+
+#: Characters of a line on standard error: what it echoes is shortened.
+LONGEST_MESSAGE = 2000
 
 OPTIONS = (
     [],
@@ -92,8 +96,21 @@ def run(random, context):
         arguments += ["--snapshot", str(state), "--every=3"]
         called(arguments, texts[random.integers(len(texts))])
         if state.exists() and random.random() < 0.5:
-            state.write_bytes(mutated(random, state.read_bytes(), texts))
+            change = forged if random.random() < 0.5 else mutated
+            state.write_bytes(change(random, state.read_bytes(), texts))
     return judged(arguments, text)
+
+
+def forged(random, content, texts):
+    """A state in which one entry is another, with the checksum that it should have."""
+    state = json.loads(content)
+    state.pop("checksum")
+    entries = [state, *state["streams"]]
+    entry = entries[random.integers(len(entries))]
+    odd = [None, True, 5, -1e300, "x", " x", "1e999", [], [None], [5, {}], {}, 2 * json.loads(content)["streams"]]
+    entry[str(random.choice(sorted(entry)))] = odd[random.integers(len(odd))]
+    state["checksum"] = _checksum(state)
+    return json.dumps(state).encode()
 
 
 def check_whole(arguments, text, place):
@@ -117,6 +134,7 @@ def judged(arguments, text):
     assert status == 0 or words.startswith("drhmm stream: "), words
     assert "Traceback" not in words
     assert all(line.startswith("drhmm stream: ") for line in words.splitlines() if line), words
+    assert all(len(line) < LONGEST_MESSAGE for line in words.splitlines()), words
     for line in output.splitlines():
         answer = json.loads(line)
         total = sum(answer["probabilities"].values())

@@ -16,6 +16,7 @@ from .. import io
 from .._sequences import as_sequences
 from .._validation import Array, Lengths, check_integer
 from ..estimator import DensityRatioHMM
+from ..features import Framing, complete_rows
 from .columns import Columns, ordered
 from .output import say
 from .tables import check_target
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
     y = None if options.label is None else table.labels(options.label)[rows.order]
     # A gap in time ends a sequence: nobody knows what happened in it.
     lengths = as_sequences(X, rows.lengths, dt=rows.dt).unbroken
-    say(f"read {options.data}: {_described(X, y, lengths, names)}")
+    say(f"read {options.data}: {_described(X, y, lengths, names, options.window)}")
 
     verbose = not options.quiet and sys.stderr.isatty()
     estimator = DensityRatioHMM(
@@ -55,6 +56,7 @@ def run(options: argparse.Namespace) -> None:
         random_state=options.seed,
         n_threads=options.threads,
         verbose=verbose,
+        unknown=None,
     )
     begin = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -74,7 +76,7 @@ def run(options: argparse.Namespace) -> None:
     say(f"saved {options.output}: {options.output.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
 
 
-def _described(X: Array, y: Any, lengths: Lengths, names: list[str]) -> str:
+def _described(X: Array, y: Any, lengths: Lengths, names: list[str], window: int) -> str:
     parts = [f"{len(X):,} rows", f"{len(names)} features ({', '.join(names)})"]
     parts.append("1 sequence" if len(lengths) == 1 else f"{len(lengths):,} sequences")
     missing = int(np.isnan(X).any(axis=1).sum())
@@ -86,6 +88,10 @@ def _described(X: Array, y: Any, lengths: Lengths, names: list[str]) -> str:
         parts.append("labels " + ", ".join(f"{value} ({count:,})" for value, count in zip(values, counts, strict=True)))
         if not known.all():
             parts.append(f"{int((~known).sum()):,} rows without a label")
+    if 1 < window <= max(lengths):
+        framing = Framing(np.zeros(X.shape[1]), np.ones(X.shape[1]), window)
+        left_out = len(X) - int(complete_rows(framing.frames(X, lengths)).sum())
+        parts.append(f"{left_out:,} rows without a complete window of {window}, which are not learned from")
     return "; ".join(parts)
 
 

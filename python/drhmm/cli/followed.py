@@ -7,20 +7,21 @@ import binascii
 import hashlib
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._files import clear_leftover, write_atomically
+from .._files import write_atomically
+from .._json import strict_json
 from .._times import steps_between
-from .._validation import Array
+from .._validation import Array, shown
 from ..exceptions import SnapshotError
 from ..model import Model
 from ..streaming import Stream
 from .lines import Observation
-from .values import moment
+from .values import identity, moment
 
 VERSION = 1
 _FORMAT = "drhmm stream"
@@ -86,19 +87,27 @@ class Followed:
         }
 
     @classmethod
-    def from_json(cls, model: Model, entry: Any) -> Followed:
-        """The opposite of `as_json`; a ValueError says what is wrong."""
+    def from_json(cls, model: Model, entry: Any, options: Mapping[str, Any]) -> Followed:
+        """The opposite of `as_json`, under the options of this run; a SnapshotError says what is wrong."""
         if not isinstance(entry, dict) or set(entry) != {"sequence", "last", "waiting", "snapshot"}:
             raise SnapshotError("an entry is not that of a sequence")
         sequence, last, waiting = entry["sequence"], entry["last"], entry["waiting"]
+        if not _is_name(sequence, options["sequence"]):
+            raise SnapshotError(f"an entry has the sequence {shown(sequence)}, which is none of this run")
         try:
             stream = model.resume(base64.b64decode(entry["snapshot"], validate=True))
         except (TypeError, binascii.Error):
             raise SnapshotError("the state of a sequence is not base64") from None
-        if not (sequence is None or isinstance(sequence, str)) or not _is_time(last) or not isinstance(waiting, list):
-            raise SnapshotError("an entry is not that of a sequence")
-        if len(waiting) != min(stream.lag, stream.n_frames):
-            raise SnapshotError(f"{len(waiting)} frames wait instead of {min(stream.lag, stream.n_frames)}")
+        if stream.lag != options["lag"]:
+            raise SnapshotError(f"the state of a sequence has the lag {stream.lag}, not {options['lag']}")
+        n_waiting = min(stream.lag, stream.n_frames)
+        if not isinstance(waiting, list) or len(waiting) != n_waiting:
+            raise SnapshotError(f"the frames that wait are {shown(waiting)}, and should be {n_waiting}")
+        for time in (last, *waiting):
+            if not _is_time(time, options["time"]):
+                raise SnapshotError(f"an entry has the time {shown(time)}, which is none of this run")
+        if waiting and waiting[-1] != last:
+            raise SnapshotError(f"the last frame that waits has the time {shown(waiting[-1])}, and not {shown(last)}")
         followed = cls(stream, sequence)
         followed.last, followed.waiting = last, deque(waiting)
         return followed
@@ -141,7 +150,6 @@ class FollowedSequences:
 
     def load(self, path: Path) -> None:
         """Go on from a file that `save` wrote for the same model and options."""
-        clear_leftover(path)
         try:
             self._sequences = self._read(path.read_bytes())
         except SnapshotError as error:
@@ -149,27 +157,49 @@ class FollowedSequences:
 
     def _read(self, data: bytes) -> dict[str | None, Followed]:
         try:
-            content = json.loads(data)
+            content = strict_json(data)
         except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
             raise SnapshotError("not a snapshot of drhmm stream")
         if content.get("version") != VERSION:
-            raise SnapshotError(f"the snapshot has the format {content.get('version')!r}, this drhmm reads {VERSION}")
+            raise SnapshotError(
+                f"the snapshot has the format {shown(content.get('version'))}, this drhmm reads {VERSION}"
+            )
         checksum = content.pop("checksum", None)
         if checksum != _checksum(content) or not isinstance(content.get("streams"), list):
             raise SnapshotError("the snapshot is damaged: its checksum does not fit")
         if content.get("options") != self._options:
             raise SnapshotError(
-                f"the snapshot was made with the options {content.get('options')}, not with {self._options}"
+                f"the snapshot was made with the options {shown(content.get('options'), 200)}, not with {self._options}"
             )
-        followed = [Followed.from_json(self._model, entry) for entry in content["streams"]]
-        return {entry.sequence: entry for entry in followed}
+        if set(content) != {"format", "version", "options", "streams"}:
+            raise SnapshotError("the snapshot has missing or unknown entries")
+        followed: dict[str | None, Followed] = {}
+        for entry in content["streams"]:
+            one = Followed.from_json(self._model, entry, self._options)
+            if one.sequence in followed:
+                raise SnapshotError(f"the sequence {shown(one.sequence)} occurs twice")
+            followed[one.sequence] = one
+        return followed
 
 
-def _is_time(last: Any) -> bool:
+def _is_name(sequence: Any, column: str | None) -> bool:
+    """Whether a sequence has the name that a line would give it; None without a column of names."""
+    if column is None or not isinstance(sequence, str):
+        return sequence is None and column is None
     try:
-        return last is None or moment(last) is not None
+        return identity(sequence) == sequence
+    except ValueError:
+        return False
+
+
+def _is_time(time: Any, column: str | None) -> bool:
+    """Whether it is a time as it may stand in a line; None without a column of times."""
+    if column is None:
+        return time is None
+    try:
+        return moment(time) is not None
     except ValueError:
         return False
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import Array
+from .._json import unique_names
+from .._validation import Array, shown
 from ..model import Model
 from . import values
 from .errors import InputError, NamesError
@@ -143,7 +144,7 @@ class LineReader:
 
     def _read_json(self, text: str, line: int) -> Observation:
         try:
-            entry = json.loads(text, object_pairs_hook=_unique)
+            entry = json.loads(text, object_pairs_hook=unique_names)
         except (ValueError, RecursionError) as error:
             column = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
             raise self._error(f"not JSON{column}: {getattr(error, 'msg', error)}", line) from None
@@ -154,7 +155,7 @@ class LineReader:
                 raise self._error(f"{len(entry)} numbers, the model needs {len(self._features)}", line)
             return Observation(self._sample(dict(zip(self._features, entry, strict=True)), line))
         if not isinstance(entry, dict):
-            raise self._error(f"neither an object nor a list: {text[:40]!r}", line)
+            raise self._error(f"neither an object nor a list: {shown(text)}", line)
         for name in self._others:
             if entry.get(name) is None:
                 raise self._error("there is no value", line, name)
@@ -171,17 +172,11 @@ class LineReader:
             if value is None:
                 value = math.nan
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise self._error(f"not a number: {value!r}", line, name)
+                raise self._error(f"not a number: {shown(value)}", line, name)
             try:
                 sample[j] = value
             except OverflowError:
                 sample[j] = math.inf
             if math.isinf(sample[j]):
-                raise self._error(f"an infinite value: {value!r}"[:80], line, name)
+                raise self._error(f"an infinite value: {shown(value)}", line, name)
         return sample
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({name for name, _ in pairs}) != len(pairs):
-        raise ValueError("a name occurs twice")
-    return dict(pairs)

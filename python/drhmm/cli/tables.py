@@ -142,8 +142,8 @@ def as_text(value: Any) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for a message."""
-    return ", ".join(names)
+    """Names for a message, no more of each than can be read."""
+    return ", ".join(name if len(name) <= 60 else name[:57] + "..." for name in names)
 
 
 def read_table(path: Path, *, header: bool = True, as_they_are: Collection[str] = ()) -> Table:

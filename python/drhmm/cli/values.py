@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validation import check_number
+from .._validation import check_number, shown
 
 #: Words, in lower case, that stand for a value that is not there.
 MISSING = frozenset({"", "na", "nan", "null", "none"})
@@ -40,9 +40,9 @@ def number(text: str) -> float:
     except ValueError:
         value = math.nan
     if math.isnan(value) or "_" in text:
-        raise ValueError(f"not a number: {text!r}")
+        raise ValueError(f"not a number: {shown(text)}")
     if math.isinf(value):
-        raise ValueError(f"an infinite value: {text!r}")
+        raise ValueError(f"an infinite value: {shown(text)}")
     return value
 
 
@@ -67,10 +67,7 @@ def moment(value: Any) -> Any:
     if isinstance(value, str) and "-" in value:
         with contextlib.suppress(ValueError):
             return _seconds(value.strip().replace("Z", "+00:00"))
-    shown = repr(value)
-    raise ValueError(
-        f"not a time: {shown if len(shown) <= 60 else shown[:57] + '...'} (a number, or 2026-01-31T12:00:00)"
-    )
+    raise ValueError(f"not a time: {shown(value)} (a number, or 2026-01-31T12:00:00)")
 
 
 def _integer(value: str | int, rounded: float) -> int | float:
@@ -121,7 +118,7 @@ def checked_step(step: Any, name: str) -> float | None:
 def identity(value: Any) -> str:
     """A sequence by its name: text or an integer, the same for 1 in JSON and in CSV."""
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(f"not a name of a sequence: {value!r} (text or an integer)")
+        raise ValueError(f"not a name of a sequence: {shown(value)} (text or an integer)")
     name = str(value).strip()
     if not name:
         raise ValueError("there is no name of a sequence")

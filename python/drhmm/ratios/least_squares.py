@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from .. import _core
+from .._threads import with_own_threads
 from .._validation import Array, as_samples, check_integer, check_number, check_searched, read_only, thread_count
 from ..evidence import KernelEvidence
 from ..features import Framing, choose_centers, median_distance, random_state_of
@@ -81,6 +82,7 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
         thread_count(self.n_threads)
 
+    @with_own_threads
     def fit(
         self,
         frames: Any,
@@ -132,7 +134,8 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
     ) -> SoftUpdates:
         """Centres, sigma, rho (from these targets) and one factor, ready for the targets of many iterations."""
         self.check_parameters()
-        centers = choose_centers(frames, self.n_basis, random_state_of(self.random_state))
+        likeliest = np.where(targets.any(axis=1), targets.argmax(axis=1), -1)
+        centers = choose_centers(frames, self.n_basis, random_state_of(self.random_state), likeliest)
         sigma, rho, selection = self._settings(frames, targets, weights, folds, centers, judge, progress)
         check_width(sigma, centers)
         return SoftUpdates(

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from .._threads import limited_threads
 from .._validation import LARGEST, Array, Lengths, as_floats, as_matrix, as_samples
 from ..features import Framing, complete_rows
 
@@ -191,7 +192,8 @@ class SourceEvidence:
 
     def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
-        return self._frame_log_ratios(self.framing.frames(samples, lengths))
+        with limited_threads(n_threads):
+            return self._frame_log_ratios(self.framing.frames(samples, lengths))
 
     def streamed(self) -> Callable[[Array], Array]:
         """What turns single frames into log ratios."""

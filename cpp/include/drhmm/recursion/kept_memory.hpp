@@ -36,17 +36,18 @@ class KeptMemory {
   static constexpr std::size_t kMost = 4;                        // blocks
   static constexpr std::size_t kLargest = std::size_t{1} << 24;  // bytes; longer work does not notice fresh pages
 
+  // Never destroyed, both: a daemon thread of Python may still be at work when the process ends.
   static std::mutex& mutex() {
-    static std::mutex one;
-    return one;
+    static std::mutex* const one = new std::mutex;
+    return *one;
   }
   static std::vector<std::vector<Object>>& kept() {
-    static std::vector<std::vector<Object>> blocks = [] {
-      std::vector<std::vector<Object>> room;
-      room.reserve(kMost);  // giving back never needs memory
+    static std::vector<std::vector<Object>>* const blocks = [] {
+      auto* const room = new std::vector<std::vector<Object>>;
+      room->reserve(kMost);  // giving back never needs memory
       return room;
     }();
-    return blocks;
+    return *blocks;
   }
 
   std::vector<Object> memory_;

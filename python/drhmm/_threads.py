@@ -1,0 +1,42 @@
+"""Threads of other libraries, kept to the number that the user asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import ParamSpec, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from ._validation import thread_count
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+@functools.lru_cache(maxsize=1)
+def _controller(n_modules: int) -> ThreadpoolController:
+    """The libraries with threads, looked for again when Python has loaded other modules: that takes milliseconds."""
+    return ThreadpoolController()
+
+
+def limited_threads(n_threads: int) -> AbstractContextManager[object]:
+    """A context in which OpenMP and BLAS, as scikit-learn and numpy use them, start no more threads than that."""
+    controller = _controller(len(sys.modules))
+    # Only what is above: fewer threads, from the environment or a caller, are what somebody asked for, too.
+    above = {library.prefix: n_threads for library in controller.lib_controllers if library.num_threads > n_threads}
+    return controller.limit(limits=above) if above else contextlib.nullcontext()
+
+
+def with_own_threads(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A method that keeps all libraries to the `n_threads` of its object."""
+
+    @functools.wraps(method)
+    def limited(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with limited_threads(thread_count(args[0].n_threads)):  # type: ignore[attr-defined]
+            return method(*args, **kwargs)
+
+    return limited
