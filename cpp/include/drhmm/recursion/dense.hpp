@@ -82,7 +82,7 @@ class Dense {
   }
   template <class Value>
   DRHMM_INLINE void by_column(const Value* m, Value* out) const {
-    std::copy_n(m, n_states(), out);
+    copy_values(m, n_states(), out);
   }
   Index column_of(Index state) const { return state; }
 
@@ -119,7 +119,7 @@ class Dense {
         for (int i = 1; i < N; ++i) {
           for (int j = 0; j < N; ++j) sums[j] += in[i] * entry<weighing>(matrix, w, i, j);
         }
-        std::copy_n(sums, N, out);
+        copy_values(sums, N, out);
       } else {
         for (int i = 0; i < N; ++i) {
           const Value x = weighing == Weighing::before ? times(in[i], w[i]) : in[i];

@@ -149,7 +149,7 @@ Status best_path(const Operator& op, const Vector& log_start, const Evidence& ev
         gaps.log_power(dt)->forward(scores, next);
       }
       origins.set(t, next, n);
-      std::copy_n(next, n, scores);
+      copy_values(next, n, scores);
     }
     const double* row = evidence.row(frame);
     double pivot = row[0], least = row[0], sum = row[0];

@@ -118,7 +118,7 @@ class Recursion {
   bool step_forward(const double* log_ratios, std::int64_t steps, Value* m, Value* w) {
     if (steps == 1) {
       op_.forward(m, one_);
-      std::copy_n(one_, stride_, m);
+      copy_values(one_, stride_, m);
     } else if (steps > 1) {
       across_gap<true>(&steps, m);
     }
@@ -131,7 +131,7 @@ class Recursion {
     if (!facts_.is_mixing) verify(f, b);
     if (dt == 1) {
       op_.backward(b, w, one_);
-      std::copy_n(one_, stride_, b);
+      copy_values(one_, stride_, b);
     } else {
       op_.weigh(b, w);
       across_gap<false>(&dt, b);
@@ -349,19 +349,19 @@ class Recursion {
   DRHMM_INLINE void plain_forward(Value* m, const Value* w, Value* f) {
     if constexpr (kInRegisters) {
       Value x[kN], y[kN];
-      std::copy_n(m, kN, x);
+      copy_values(m, kN, x);
       for (Index k = 0; k < kBlock; ++k) {
         op_.forward(x, w + k * kN, y);
         if (k == kBlock - 1) rescale<true>(y);
         for (int i = 0; i < kN; ++i) f[k * kN + i] = x[i] = y[i];
       }
-      std::copy_n(x, kN, m);
+      copy_values(x, kN, m);
     } else {
       for (Index k = 0; k < kBlock; ++k) {
         op_.forward(k == 0 ? m : f + (k - 1) * stride_, w + k * columns_, f + k * stride_);
       }
       rescale<true>(f + (kBlock - 1) * stride_);
-      std::copy_n(f + (kBlock - 1) * stride_, stride_, m);
+      copy_values(f + (kBlock - 1) * stride_, stride_, m);
     }
     for (Index k = 0; k < kBlock; ++k) pivots_ += pivots_of_block_[k];
   }
@@ -387,7 +387,7 @@ class Recursion {
         if (starting != 0 && !facts_.can_start_anywhere) hard_ = sum_of(m) > 0x1p470 ? hard_ : one;
         rescale<true>(m);
       }
-      std::copy_n(m, stride_, f + k * stride_);
+      copy_values(m, stride_, f + k * stride_);
     }
     return true;
   }
@@ -397,7 +397,7 @@ class Recursion {
     if (evidence_.dt == nullptr) {
       if (kLanesHere > 1 || starting == 0) {
         op_.forward(m, one_);
-        std::copy_n(one_, stride_, m);
+        copy_values(one_, stride_, m);
       }
       return set_start(starting, m);
     }
@@ -486,7 +486,7 @@ class Recursion {
     Value registers[kInRegisters ? 2 * kN : 1];
     Value* const back = kInRegisters ? registers : b;
     Value* const next = kInRegisters ? registers + kN : one_;
-    if constexpr (kInRegisters) std::copy_n(b, kN, back);
+    if constexpr (kInRegisters) copy_values(b, kN, back);
     for (Index k = count - 1; k >= 0; --k) {
       const Value* const f = messages + (place + k) * stride_here();
       const Value* const w = weights + (place + k) * columns_here();
@@ -507,7 +507,7 @@ class Recursion {
       }
       const std::uint8_t starting = is_careful ? group_.starting(first + k) : 0;
       if constexpr (with_counts) {
-        std::copy_n(back, stride_here(), three_);
+        copy_values(back, stride_here(), three_);
         op_.weigh(three_, w);  // w(t) .* b(t)
       }
       if (is_careful && evidence_.dt != nullptr) {
@@ -517,7 +517,7 @@ class Recursion {
         across_gap<false>(dt, back);
       } else {
         op_.backward(back, w, next);
-        std::copy_n(next, stride_here(), back);
+        copy_values(next, stride_here(), back);
       }
       if constexpr (with_counts) {
         const Value* const earlier = k > 0 ? f - stride_here() : before;
@@ -528,7 +528,7 @@ class Recursion {
         if (group_.cut(first + k) != 0) show(first + k, back, &Edges::back_to_begin, &Edges::back_to_end);
       }
     }
-    if constexpr (kInRegisters) std::copy_n(back, kN, b);
+    if constexpr (kInRegisters) copy_values(back, kN, b);
   }
 
   void set_unknown(std::uint8_t lanes, Value* m) const {

@@ -59,6 +59,12 @@ DRHMM_INLINE Value same(double number) {
   }
 }
 
+// Copies values one by one: as bytes, they might be stored in halves and read whole, which processors wait for.
+template <class Value>
+DRHMM_INLINE void copy_values(const Value* from, Index n, Value* to) {
+  for (Index i = 0; i < n; ++i) to[i] = from[i];
+}
+
 // One lane of a value.
 template <class Value>
 DRHMM_INLINE double lane(const Value& value, int l) {
