@@ -66,6 +66,16 @@ def expectation(
     log_ratios: _Array, transmat: _Array, startprob: _Array, lengths: Sequence[int], n_threads: int = 1
 ) -> tuple[_Report, _Array, _Array]: ...
 
+def smoothing_loss(
+    evidence: _Array,
+    codes: npt.NDArray[np.int64],
+    transitions: _Array,
+    start: _Array,
+    lengths: Sequence[int],
+    with_gradient: bool = True,
+    n_threads: int = 1,
+) -> tuple[float, _Array, _Array, _Array]: ...
+
 @final
 class GramStatistics:
     @overload

@@ -4,6 +4,6 @@ Nothing here imports the native core, and nothing in the package calls this at r
 validated input; they are written to be compared with the formulas, not to be fast.
 """
 
-from . import features, ratios, recursion
+from . import features, objective, pool, ratios, recursion
 
-__all__ = ["features", "ratios", "recursion"]
+__all__ = ["features", "objective", "pool", "ratios", "recursion"]
