@@ -10,7 +10,7 @@
 #include <string>
 
 #include "drhmm/ratio/cross_validation.hpp"
-#include "drhmm/ratio/least_squares.hpp"
+#include "drhmm/ratio/pooled_ratio.hpp"
 #include "drhmm/recursion/smooth.hpp"
 #include "drhmm/recursion/stretches.hpp"
 #include "drhmm/recursion/viterbi.hpp"
@@ -44,7 +44,7 @@ struct Evidence {
 
 struct Kernels {
   RowMatrix samples = normal(1000, 10, 1), centers = normal(300, 10, 2);
-  LeastSquaresRatio ratio{Framing{Vector::Zero(10), Vector::Ones(10), 1},
+  PooledRatio ratio{Framing{Vector::Zero(10), Vector::Ones(10), 1},
                           ConstRows(centers.data(), 300, 10),
                           2.0,
                           normal(300, 3, 3),

@@ -49,12 +49,12 @@ auto without_gil_if(bool is_long, const Work& work) {
 
 class LiveStreams {
  public:
-  LiveStreams(Streams streams, std::shared_ptr<LeastSquaresRatio> ratio)
+  LiveStreams(Streams streams, std::shared_ptr<PooledRatio> ratio)
       : streams_(std::move(streams)), ratio_(std::move(ratio)) {}
 
   static std::unique_ptr<LiveStreams> make(const Array& transmat, const Array& startprob, const Array& mean,
                                            const Array& scale, Index window, Index n_known, Index lag,
-                                           std::shared_ptr<LeastSquaresRatio> ratio) {
+                                           std::shared_ptr<PooledRatio> ratio) {
     const ConstRows a = rows(transmat, "transmat");
     const Eigen::Map<const Vector> pi = vector(startprob, "startprob");
     require(pi.size() > 0 && a.rows() == pi.size() && a.cols() == pi.size(), "transmat must be (S, S)");
@@ -346,7 +346,7 @@ class LiveStreams {
 
   mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   Streams streams_;
-  std::shared_ptr<LeastSquaresRatio> ratio_;
+  std::shared_ptr<PooledRatio> ratio_;
 };
 
 // step_one of a LiveStreams as a function of Python's own, which is called with less ceremony than those of pybind11: a

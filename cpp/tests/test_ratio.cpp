@@ -5,7 +5,7 @@
 
 #include "drhmm/ratio/cross_validation.hpp"
 #include "drhmm/ratio/gram.hpp"
-#include "drhmm/ratio/least_squares.hpp"
+#include "drhmm/ratio/pooled_ratio.hpp"
 #include "drhmm/ratio/solve.hpp"
 
 using namespace drhmm;
@@ -96,7 +96,7 @@ TEST_CASE("held-out loss and estimates equal those of explicit predictions") {
 
 TEST_CASE("log ratios are the same on any number of threads") {
   const Training training;
-  const LeastSquaresRatio ratio({Vector::Zero(2), Vector::Ones(2), 1}, training.rows(training.centers, 0, 20), 0.5,
+  const PooledRatio ratio({Vector::Zero(2), Vector::Ones(2), 1}, training.rows(training.centers, 0, 20), 0.5,
                                 Matrix::Random(20, 3), Vector::Constant(3, 1.0 / 3), 0.01, 1.0);
   RowMatrix one(1300, 3), four(1300, 3);
   ratio.log_ratios(training.rows(training.frames, 0, 1300), {1300}, 1, false, Rows(one.data(), 1300, 3));

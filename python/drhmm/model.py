@@ -18,10 +18,11 @@ from ._sequences import Sequences, as_sequences
 from ._tables import feature_names_of, names_mismatch
 from ._validation import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .contents import fingerprint_of
-from .evidence import Evidence, KernelEvidence
+from .evidence import Evidence, PooledEvidence
 from .exceptions import ImpossibleDataError
 from .novelty import Novelty, among_known
 from .streaming import Stream, StreamBatch, resume_batch, resume_stream
+from .tempering import Tempering
 
 METHODS = ("smooth", "filter", "frame")
 PATH_METHODS = (*METHODS, "viterbi")
@@ -38,12 +39,12 @@ class Model:
     classes : ndarray of shape (S,)
         The label of each state.
     transmat : ndarray of shape (S, S)
-        ``transmat[i, j]`` = p(x_t = j | x_{t-1} = i).
+        ``transmat[i, j]`` = p(x_t = j | x_{t-1} = i), of the chain that inference runs on.
     startprob : ndarray of shape (S,)
-        p(x_1 = i).
+        p(x_1 = i) of that chain.
     prior : ndarray of shape (S,)
         Share of each state among the training frames.
-    evidence : KernelEvidence or SourceEvidence
+    evidence : PooledEvidence or SourceEvidence
         From samples to log ratios.
     novelty : Novelty or None
         Rate and duration of the state for the unknown, if the model has one.
@@ -51,6 +52,9 @@ class Model:
         Names of the columns, if the training data had names.
     settings : mapping
         The settings of the estimator that learned the model, as JSON: for the record.
+    tempering : Tempering or None
+        The chain before it was tempered, if it was, and the end weights that smoothing and best paths add to the last
+        frame of each sequence. Filtering, fixed lags and streams do not know where a sequence ends.
     """
 
     classes: npt.NDArray[Any]
@@ -61,6 +65,7 @@ class Model:
     novelty: Novelty | None = None
     feature_names: tuple[str, ...] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    tempering: Tempering | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "transmat", read_only(as_transmat(self.transmat, len(self.classes))))
@@ -80,7 +85,7 @@ class Model:
         return Model, tuple((parts | {"settings": dict(self.settings)}).values())
 
     def __repr__(self) -> str:
-        source = "" if isinstance(self.evidence, KernelEvidence) else f", {self.evidence}"
+        source = "" if isinstance(self.evidence, PooledEvidence) else f", {self.evidence}"
         unknown = "" if self.novelty is None else f", {self.novelty}"
         return (
             f"Model(classes={self.classes.tolist()}, n_features={self.n_features}, window={self.window}"
@@ -134,9 +139,9 @@ class Model:
             return self.transmat, self.startprob
         return self.novelty.transmat(self.transmat, self.prior), self.novelty.startprob(self.startprob)
 
-    def _kernel_evidence(self) -> KernelEvidence:
+    def _kernel_evidence(self) -> PooledEvidence:
         """The evidence that can see novelty."""
-        if self.novelty is None or not isinstance(self.evidence, KernelEvidence):
+        if self.novelty is None or not isinstance(self.evidence, PooledEvidence) or self.evidence.kernel is None:
             raise ValueError("the model has no state for the unknown: learn it with novelty=True")
         return self.evidence
 
@@ -160,6 +165,8 @@ class Model:
     def _recurse(self, name: str, evidence: Array, sequences: Sequences, threads: int, *lag: int) -> Any:
         """A recursion on the chain of as many states as there is evidence for."""
         chain = self.chain() if evidence.shape[1] > self.n_states else (self.transmat, self.startprob)
+        if self.tempering is not None and name in ("smooth", "viterbi"):
+            evidence = self.tempering.at_ends(evidence, sequences.lengths)
         with _rows_of(sequences):
             return recursion.run(name, evidence, *chain, sequences.lengths, sequences.dt, threads, *lag)
 

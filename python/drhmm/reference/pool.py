@@ -26,8 +26,8 @@ def limited(ratios: Array, least: float) -> Array:
     return log_ratios
 
 
-def gaussian_moments(frames: Array, targets: Array, weights: Array) -> tuple[Array, Array, float]:
-    """Means (S, D) and covariances (S, D, D) of the classes, shrunk to the pooled one, and the weight of one frame.
+def gaussian_moments(frames: Array, targets: Array, weights: Array, variances: Array) -> tuple[Array, Array]:
+    """Means (S, D) and covariances (S, D, D) of the classes, shrunk to the pooled one; variances (D,) of all frames.
 
     Sigma_i = (scatter_i + (D + 1) u Sigma_pooled) / (n_i + (D + 1) u) + .01 diag(variances), u the mean weight.
     """
@@ -40,11 +40,9 @@ def gaussian_moments(frames: Array, targets: Array, weights: Array) -> tuple[Arr
         [((frames - mean).T * own) @ (frames - mean) for mean, own in zip(means, mass.T, strict=True)]
     )
     pooled = scatter.sum(axis=0) / totals.sum()
-    center = weights @ frames / weights.sum()
-    variances = weights @ (frames - center) ** 2 / weights.sum()
     added = (n_columns + 1) * unit
     covariances = (scatter + added * pooled) / (totals + added)[:, None, None]
-    return means, covariances + 0.01 * np.diag(np.where(variances > 0, variances, 1.0)), unit
+    return means, covariances + 0.01 * np.diag(variances)
 
 
 def gaussian_ratios(frames: Array, means: Array, covariances: Array, prior: Array) -> Array:
