@@ -87,6 +87,15 @@ def test_weights_of_any_unit_give_the_same_loss(engine):
     assert_allclose(engine.loss(evidence, codes, 7 * transmat, 0.1 * startprob)[0], loss, rtol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_long_sequences_neither_underflow_nor_overflow(unit):
+    evidence, codes, transmat, startprob = problem(7, n_frames=3000)
+    loss, by_evidence, *_ = native_loss(evidence, codes, transmat, startprob)
+    scaled = native_loss(evidence, codes, unit * transmat, startprob)
+    assert_allclose(scaled[0], loss, rtol=1e-11)
+    assert_allclose(scaled[1], by_evidence, atol=1e-10)
+
+
 def test_evidence_that_excludes_the_true_state_keeps_the_loss_finite():
     evidence = np.array([[0.0, -np.inf], [0.0, -1.0]])
     loss, by_evidence, *_ = native_loss(evidence, np.array([1, 0]), np.full((2, 2), 0.5), np.full(2, 0.5))

@@ -50,11 +50,9 @@ def reference_members(frames, targets, weights, prior, new_frames):
     gram, moment, mass = reference_ratios.gram_statistics(phi, targets, weights)
     theta = reference_ratios.solve_theta(gram, moment, 1e-3 * mass.sum())
     kernel = reference_ratios.posterior_estimates(new_frames, centers, 1.5, theta) / prior
-    low, high, edges = frames.min(axis=0), frames.max(axis=0), reference.decile_edges(frames)
-    additive_theta = reference.additive_theta(
-        reference.additive_features(frames, low, high, edges), targets, weights
-    )
-    additive = reference.additive_features(new_frames, low, high, edges) @ additive_theta / prior
+    tables = frames.min(axis=0), frames.max(axis=0), frames.std(axis=0), reference.decile_edges(frames)
+    additive_theta = reference.additive_theta(reference.additive_features(frames, *tables), targets, weights)
+    additive = reference.additive_features(new_frames, *tables) @ additive_theta / prior
     means, covariances = reference.gaussian_moments(frames, targets, weights, frames.var(axis=0))
     gaussian = reference.gaussian_ratios(new_frames, means, covariances, prior)
     return [reference.limited(ratios, least) for ratios in (kernel, additive, gaussian)]

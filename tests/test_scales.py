@@ -103,6 +103,12 @@ def test_the_objective_equals_the_reference():
     assert_allclose(gradient, expected[1], rtol=1e-9, atol=1e-10)
 
 
+def test_a_chain_that_falls_apart_is_not_tempered():
+    log_ratios, states = evidence(strength=0.2)
+    judge = HeldOutSmoothing(states, [len(states)], np.array([[0.9, 0.1], [0.0, 1.0]]), CHAIN[1], None, None, 1)
+    assert judge.choose({"one": log_ratios}, PRIOR, np.ones(1), np.ones(1)).temper == 1
+
+
 def test_runs_are_stretches_of_one_state_in_sequences_that_change():
     states = np.array([0, 0, 1, 1, -1, 1, 0, 1, 1, 1])
     judge = smoothing(states, lengths=[7, 3])

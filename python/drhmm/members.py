@@ -94,6 +94,7 @@ class AdditiveMember(_Arrays):
     AXES: ClassVar[dict[str, str]] = {
         "low": "D",
         "high": "D",
+        "units": "D",
         "edges": "D 9",
         "intercept": "S",
         "slopes": "D S",
@@ -103,6 +104,7 @@ class AdditiveMember(_Arrays):
 
     low: Array
     high: Array
+    units: Array
     edges: Array
     intercept: Array
     slopes: Array
@@ -111,7 +113,7 @@ class AdditiveMember(_Arrays):
 
     @classmethod
     def before_learning(cls, frames: Array, n_states: int) -> AdditiveMember:
-        """The range and the deciles of frames, and nothing learned."""
+        """The range, the standard deviations and the deciles of frames, and nothing learned."""
         n_columns = frames.shape[1]
         edges = np.quantile(frames, np.arange(1, N_EDGES + 1) / (N_EDGES + 1), axis=0).T.copy()
         for own in edges:
@@ -119,17 +121,18 @@ class AdditiveMember(_Arrays):
             own[: len(different)], own[len(different) :] = different, different[-1]
         nothing = np.zeros((n_columns, n_states))
         steps = np.zeros((n_columns * (N_EDGES + 1), n_states))
-        return cls(frames.min(axis=0), frames.max(axis=0), edges, np.zeros(n_states), nothing, steps)
+        units = np.sqrt(_variances(frames))
+        return cls(frames.min(axis=0), frames.max(axis=0), units, edges, np.zeros(n_states), nothing, steps)
 
     def arrays(self) -> tuple[Any, ...]:
         """The arguments of the native core."""
         return self.low, self.high, self.edges, self.intercept, self.slopes, self.steps, self.scale
 
     def features(self, frames: Array) -> Array:
-        """1, the clipped values, and an indicator of every bin of every column; (n, 1 + 11 D)."""
+        """1, the clipped values in their units, and an indicator of every bin of every column; (n, 1 + 11 D)."""
         bins = (frames[:, :, None] > self.edges).sum(axis=2)
         indicators = bins[:, :, None] == np.arange(N_EDGES + 1)
-        clipped = np.clip(frames, self.low, self.high) - self.low
+        clipped = (np.clip(frames, self.low, self.high) - self.low) / self.units
         return np.hstack([np.ones((len(frames), 1)), clipped, indicators.reshape(len(frames), -1)])
 
     def sums(self, frames: Array, targets: Array, weights: Array) -> Sums:
@@ -151,7 +154,8 @@ class AdditiveMember(_Arrays):
         ridge[0] = 0.0
         theta = _core.RegularizedGram(sums["gram"] + np.diag(ridge), 0.0).solve(sums["moment"])
         n_columns = len(self.low)
-        return replace(self, intercept=theta[0], slopes=theta[1 : 1 + n_columns], steps=theta[1 + n_columns :])
+        slopes = theta[1 : 1 + n_columns] / self.units[:, None]
+        return replace(self, intercept=theta[0], slopes=slopes, steps=theta[1 + n_columns :])
 
     def __str__(self) -> str:
         return f"a slope and {N_EDGES + 1} steps for each of {len(self.low)} columns"
@@ -179,8 +183,7 @@ class GaussianMember(_Arrays):
     def before_learning(cls, frames: Array, n_states: int) -> GaussianMember:
         """The mean and the variances of frames, and nothing learned."""
         n_columns = frames.shape[1]
-        variances = frames.var(axis=0)
-        ridge = VARIANCE_SHARE * np.where(variances > 0, variances, 1.0)
+        ridge = VARIANCE_SHARE * _variances(frames)
         nothing = np.zeros((n_states * n_columns, n_columns))
         return cls(frames.mean(axis=0), ridge, np.zeros((n_states, n_columns)), nothing, np.zeros(n_states))
 
@@ -212,9 +215,7 @@ class GaussianMember(_Arrays):
         scatter = second - np.einsum("i,id,ie->ide", mass, means, means)
         pooled = scatter.sum(axis=0) / mass.sum()
         prior = (n_columns + 1) * mass.sum() / sums["frames"][0]
-        covariances = (scatter + prior * pooled) / (mass + prior)[:, None, None] + np.diag(self.ridge)
-        factors = np.linalg.cholesky(covariances)
-        whitening = np.linalg.inv(factors)
+        whitening = _whitening((scatter + prior * pooled) / (mass + prior)[:, None, None], self.ridge)
         with np.errstate(divide="ignore"):
             log_scales = np.log(np.diagonal(whitening, axis1=1, axis2=2)).sum(axis=1) + np.log(mass > 0)
         triangles = np.ascontiguousarray(np.tril(whitening).reshape(n_states * n_columns, n_columns))
@@ -222,6 +223,26 @@ class GaussianMember(_Arrays):
 
     def __str__(self) -> str:
         return f"one Gaussian per state in {self.means.shape[1]} columns"
+
+
+def _variances(frames: Array) -> Array:
+    """Of the columns; 1 for one that does not vary."""
+    variances = frames.var(axis=0)
+    return np.where(variances > 0, variances, 1.0)
+
+
+def _whitening(covariances: Array, ridge: Array) -> Array:
+    """Lower triangular W (S, D, D) with (covariance + diag(ridge))^-1 = W^T W.
+
+    Frames of later blocks that spread far more than those the ridge was made for need one that rounding leaves there.
+    """
+    for factor in 10.0 ** np.arange(0, 300, 2):
+        try:
+            whitening: Array = np.linalg.inv(np.linalg.cholesky(covariances + factor * np.diag(ridge)))
+        except np.linalg.LinAlgError:
+            continue
+        return whitening
+    raise ValueError("frames spread too far for Gaussians: standardise the columns")
 
 
 Member = KernelMember | AdditiveMember | GaussianMember

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._validation import Array, Lengths
-from .tempering import power
+from .tempering import power, unreachable
 
 #: Judged frames below which nothing can be said.
 FEWEST = 50
@@ -91,7 +91,9 @@ class HeldOutSmoothing:
         self._codes = np.ascontiguousarray(codes[self._rows])
         self.n_judged = int((self._codes >= 0).sum())
         self.transmat, self.startprob = transmat, startprob
-        self.scales, self.temper, self.n_threads = scales, temper, n_threads
+        self.scales, self.n_threads = scales, n_threads
+        # Powers of a chain that falls apart are no chain: nothing is tempered.
+        self.temper = 1.0 if temper is None and unreachable(transmat) is not None else temper
 
     @property
     def can_judge(self) -> bool:

@@ -47,10 +47,16 @@ class Tempering:
 def tempered(transmat: Array, startprob: Array, temper: float, prior: Array) -> tuple[Array, Array, Tempering | None]:
     """A', pi' and how they came about; A and pi themselves for a temper of 1.
 
-    The end weights have mean 0 under the class shares `prior`.
+    The end weights have mean 0 under the class shares `prior`. A ValueError names a state that cannot be reached: such a
+    chain has no positive Perron vector, and its powers are no chain.
     """
     if temper == 1:
         return transmat, startprob, None
+    if (cut_off := unreachable(transmat)) is not None:
+        raise ValueError(
+            f"transition_temper={temper:g} needs a chain in which every state can be reached from every other, but state "
+            f"{cut_off[1]} cannot be reached from state {cut_off[0]}: use transition_temper=1"
+        )
     weights = power(transmat, temper)
     log_r = np.log(_perron_vector(weights))
     log_r -= prior @ log_r
@@ -62,15 +68,24 @@ def tempered(transmat: Array, startprob: Array, temper: float, prior: Array) -> 
 
 
 def _perron_vector(weights: Array) -> Array:
-    """The right Perron vector, positive: by repeated squaring, which zeros in the chain cannot mislead.
+    """The right Perron vector of a chain whose states can all be reached, positive: by repeated squaring.
 
-    A chain that falls apart, or has states that lead nowhere, may have entries next to 0; they are held at 1e-12 of the
-    largest, and rows of the tempered chain are divided by their sums afterwards.
+    Half of every step stays where it is, so that chains that go round in circles settle, too.
     """
-    powers = weights / weights.sum(axis=1).max()
+    powers = np.eye(len(weights)) + weights / weights.sum(axis=1).max()
     for _ in range(60):
         powers = powers @ powers
         powers /= powers.max()
-    r = powers.sum(axis=1)
-    vector: Array = np.maximum(r / r.max(), 1e-12)
-    return vector
+    r: Array = powers.sum(axis=1)
+    return r / r.max()
+
+
+def unreachable(transmat: Array) -> tuple[int, int] | None:
+    """Two states of which the second cannot be reached from the first, if there are any."""
+    reached = (transmat > 0) | np.eye(len(transmat), dtype=bool)
+    for _ in range(len(transmat).bit_length()):
+        reached = (reached.astype(np.float64) @ reached) > 0
+    if reached.all():
+        return None
+    one, other = np.argwhere(~reached)[0]
+    return int(one), int(other)

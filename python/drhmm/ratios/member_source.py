@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from .._validation import Array, as_samples, check_number, read_only, thread_count
 from ..evidence import frame_log_ratios
-from ..members import Member, added
+from ..members import Member, Sums, added
 from ..selection import contiguous_folds
 from .learner import Task, Trained, Updates, _Refits, equal_scales
 from .source import as_training, check_fitted, check_masses
@@ -44,31 +44,38 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
         task = Task(frames, targets, weights, contiguous_folds([len(frames)]))
         return self._fit(task)[0]
 
-    def _fit(self, task: Task, search: bool = True) -> tuple[Any, Array | None]:
+    def _fit(self, task: Task, hold_out: bool = False) -> tuple[Any, Array | None]:
+        """Itself, fitted, and held-out log ratios; the sums of folds serve both."""
         self.check_parameters()
-        member, held_out = self._begin(task, search)
-        learned = member.learned_from(member.sums(task.frames, task.targets, task.weights))
-        return self._adopt(learned, task.prior), held_out
+        member, held_out = self._begin(task)
+        needs_folds = hold_out and held_out is None
+        sums = self._sums(member, task, np.unique(task.folds) if needs_folds else None)
+        fitted = self._adopt(member.learned_from(added(sums)), task.prior)
+        return fitted, self._held_out(member, task, sums) if needs_folds else held_out
+
+    @staticmethod
+    def _sums(member: Member, task: Task, folds: Any = None) -> list[Sums]:
+        """The sums of each fold, or of everything."""
+        parts = [task] if folds is None else [task.rows(task.folds == fold) for fold in folds]
+        return [member.sums(part.frames, part.targets, part.weights) for part in parts]
+
+    def _held_out(self, member: Member, task: Task, sums: list[Sums]) -> Array:
+        """Log ratios (N, S) of the frames of each fold from the member that the sums of the other folds give."""
+        held_out = np.empty_like(task.targets)
+        for k, fold in enumerate(np.unique(task.folds)):
+            others = member.learned_from(added(sums[:k] + sums[k + 1 :]))
+            rows = task.folds == fold
+            held_out[rows] = self._log_ratios(others, task.frames[rows])
+        return held_out
 
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
-        """A fitted copy; the sums of the other folds give the held-out log ratios of each."""
-        fitted, held_out = copy.deepcopy(self)._fit(task)
-        if not hold_out:
-            held_out = None
-        elif held_out is None:
-            held_out = fitted.held_out(task)
-        return [Trained(fitted.member_.NAME, fitted, fitted.member_, held_out)]
+        """A fitted copy, and what the frames of each fold look like to the others."""
+        fitted, held_out = copy.deepcopy(self)._fit(task, hold_out)
+        return [Trained(fitted.member_.NAME, fitted, fitted.member_, held_out if hold_out else None)]
 
     def held_out(self, task: Task) -> Array:
-        """Log ratios (N, S) of the frames of each fold from the member that the sums of the other folds give."""
-        folds = np.unique(task.folds)
-        parts = {fold: task.rows(task.folds == fold) for fold in folds}
-        sums = {fold: self.member_.sums(part.frames, part.targets, part.weights) for fold, part in parts.items()}
-        held_out = np.empty_like(task.targets)
-        for fold, part in parts.items():
-            others = self.member_.learned_from(added(sums[other] for other in folds if other != fold))
-            held_out[task.folds == fold] = self._log_ratios(others, part.frames)
-        return held_out
+        """Held-out log ratios (N, S) for the targets of a task, with the member as it is but for what sums give."""
+        return self._held_out(self.member_, task, self._sums(self.member_, task, np.unique(task.folds)))
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
         """Learned anew in every iteration."""

@@ -63,13 +63,13 @@ def decile_edges(frames: Array) -> list[Array]:
     return [np.unique(np.quantile(column, np.arange(1, 10) / 10)) for column in frames.T]
 
 
-def additive_features(frames: Array, low: Array, high: Array, edges: Sequence[Array]) -> Array:
-    """1, the values clipped to the range, and for each column an indicator of every bin between its edges."""
+def additive_features(frames: Array, low: Array, high: Array, units: Array, edges: Sequence[Array]) -> Array:
+    """1, the values clipped to the range in units (D,), and for each column an indicator of every bin between edges."""
     indicators = [
         np.eye(len(own) + 1)[np.searchsorted(own, column, side="left")]
         for own, column in zip(edges, frames.T, strict=True)
     ]
-    return np.hstack([np.ones((len(frames), 1)), np.clip(frames, low, high), *indicators])
+    return np.hstack([np.ones((len(frames), 1)), np.clip(frames, low, high) / units, *indicators])
 
 
 def additive_theta(features: Array, targets: Array, weights: Array, ridge: float = 10.0) -> Array:

@@ -7,177 +7,211 @@
 #include <limits>
 #include <vector>
 
+#include "drhmm/exponential.hpp"
 #include "drhmm/parallel.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
 
-// -sum_t log gamma_t(x_t) of one sequence over its frames of known state, by forward-backward in plain double with a
-// division per frame, and the way back through both messages. Transitions P (S, S) and start (S) are weights that need
-// not sum to 1; evidence is at most kMostAgainst nats against a state, so that no message of a dense chain underflows.
+// -sum_t log gamma_t(x_t) of one sequence over its frames of known state, by forward-backward in plain double, and the
+// way back through both messages. Transitions P (S, S) and start (S) are weights that need not sum to 1; evidence is at
+// most kMostAgainst nats against a state. kStates is the number of states, or 0 if it is known at run time only.
 //
-// gamma_t is the normalised product of the messages a_t and b_t and does not depend on the scale of either: normalisers
-// count as constants. With u_t = dL / d log a_t, whose own part is gamma_t(i) - [i = x_t],
+// gamma_t is the normalised product of the messages a_t and b_t and does not depend on the scale of either: they are
+// rescaled when they become small or large, and scales count as constants. With u_t = dL / d log a_t, whose own part is
+// gamma_t(i) - [i = x_t],
 //   u_{t-1}(i) += sum_j u_t(j) a_{t-1}(i) P_ij / (a_{t-1} P)_j,
 // and b_t likewise with P transposed and time reversed.
+template <int kStates>
 class SmoothingLoss {
  public:
   static constexpr double kMostAgainst = 500;
 
-  explicit SmoothingLoss(Index n_states) : n_states_(n_states) {}
+  // transitions (S, S), start (S)
+  SmoothingLoss(const ConstRows& transitions, const Eigen::Map<const Vector>& start)
+      : n_states_(start.size()),
+        transitions_(transitions),
+        transposed_(transitions.transpose()),
+        start_(start),
+        part_(static_cast<std::size_t>(2 * start.size())) {}
 
   // evidence (T, S), rows of NaN where a frame is missing; codes (T), negative where a frame is not judged.
-  // Adds dL / d log P to by_transitions (S, S) and dL / d log start to by_start (S), and sets by_evidence (T, S), if
-  // they are not null.
-  double run(const double* evidence, const std::int64_t* codes, Index n_frames, const double* transitions,
-             const double* start, double* by_evidence, double* by_transitions, double* by_start) {
-    const Index s = n_states_;
+  // If by_evidence (T, S) is not null, sets it to dL / d evidence, and adds dL / d log P to by_transitions (S, S) and
+  // dL / d log start to by_start (S).
+  double run(const double* evidence, const std::int64_t* codes, Index n_frames, double* by_evidence,
+             double* by_transitions, double* by_start) {
     reserve(n_frames);
     make_weights(evidence, n_frames);
-    forward(n_frames, transitions, start);
-    backward(n_frames, transitions);
-    double loss = 0;
-    for (Index t = 0; t < n_frames; ++t) {
-      double* const own = own_.data() + t * s;
-      if (codes[t] < 0) {
-        std::fill(own, own + s, 0.0);
-        continue;
-      }
-      double total = 0;
-      for (Index i = 0; i < s; ++i) total += own[i] = a_[at(t, i)] * b_[at(t, i)];
-      total = std::max(total, std::numeric_limits<double>::min());
-      for (Index i = 0; i < s; ++i) own[i] /= total;
-      double& posterior = own[codes[t]];
-      loss -= std::log(std::max(posterior, std::numeric_limits<double>::min()));
-      posterior -= 1;
-    }
+    forward(n_frames);
+    backward(n_frames);
+    const double loss = judge(codes, n_frames);
     if (by_evidence == nullptr) return loss;
-    back_through_forward(n_frames, transitions, by_evidence, by_transitions, by_start);
-    back_through_backward(n_frames, transitions, by_evidence, by_transitions);
+    back_through_forward(n_frames, by_evidence, by_transitions, by_start);
+    back_through_backward(n_frames, by_evidence, by_transitions);
     for (Index t = 0; t < n_frames; ++t) {
-      if (missing_[static_cast<std::size_t>(t)]) std::fill(by_evidence + t * s, by_evidence + (t + 1) * s, 0.0);
+      if (std::isnan(evidence[t * size()])) std::fill_n(by_evidence + t * size(), size(), 0.0);
     }
     return loss;
   }
 
  private:
-  std::size_t at(Index t, Index i) const { return static_cast<std::size_t>(t * n_states_ + i); }
+  // Messages are rescaled below this and above its inverse (powers of a chain make them grow), so that products of two
+  // of them, and of weights, stay within double's range.
+  static constexpr double kSmall = 0x1p-200;
+  static constexpr double kLeast = std::numeric_limits<double>::min();
+
+  Index size() const { return kStates > 0 ? kStates : n_states_; }
 
   void reserve(Index n_frames) {
-    const auto size = static_cast<std::size_t>(n_frames * n_states_);
-    if (weights_.size() < size) {
-      for (std::vector<double>* values : {&weights_, &a_, &b_, &predicted_, &own_}) values->resize(size);
-      missing_.resize(static_cast<std::size_t>(n_frames));
-    }
-    part_.resize(static_cast<std::size_t>(2 * n_states_));
+    const auto needed = static_cast<std::size_t>(n_frames * size());
+    if (weights_.size() >= needed) return;
+    for (std::vector<double>* values : {&weights_, &a_, &b_, &predicted_, &own_}) values->resize(needed);
   }
 
   void make_weights(const double* evidence, Index n_frames) {
     for (Index t = 0; t < n_frames; ++t) {
-      const double* const row = evidence + t * n_states_;
-      const bool is_missing = std::isnan(row[0]);
-      missing_[static_cast<std::size_t>(t)] = is_missing;
-      const double best = is_missing ? 0 : *std::max_element(row, row + n_states_);
-      for (Index i = 0; i < n_states_; ++i) {
-        weights_[at(t, i)] = is_missing ? 1 : std::exp(std::max(row[i] - best, -kMostAgainst));
-      }
+      const double* const row = evidence + t * size();
+      double* const out = weights_.data() + t * size();
+      double best = row[0];
+      for (Index i = 1; i < size(); ++i) best = std::max(best, row[i]);
+      for (Index i = 0; i < size(); ++i) out[i] = std::isnan(row[0]) ? 0 : std::max(row[i] - best, -kMostAgainst);
     }
+    exponentials(weights_.data(), n_frames * size());
+  }
+
+  void rescale(double* message, double total) const {
+    const double scale = 1 / std::max(total, kLeast);
+    for (Index i = 0; i < size(); ++i) message[i] *= scale;
   }
 
   // a_t proportional to (a_{t-1} P) w_t, and predicted_t = a_{t-1} P.
-  void forward(Index n_frames, const double* transitions, const double* start) {
-    const Index s = n_states_;
+  void forward(Index n_frames) {
+    const double* const p = transitions_.data();
     for (Index t = 0; t < n_frames; ++t) {
-      double* const predicted = predicted_.data() + t * s;
+      double* const predicted = predicted_.data() + t * size();
+      double* const now = a_.data() + t * size();
+      const double* const weights = weights_.data() + t * size();
       if (t == 0) {
-        std::copy(start, start + s, predicted);
+        std::copy_n(start_.data(), size(), predicted);
       } else {
-        std::fill(predicted, predicted + s, 0.0);
-        const double* const before = a_.data() + (t - 1) * s;
-        for (Index i = 0; i < s; ++i) {
-          for (Index j = 0; j < s; ++j) predicted[j] += before[i] * transitions[i * s + j];
+        const double* const before = now - size();
+        for (Index j = 0; j < size(); ++j) predicted[j] = before[0] * p[j];
+        for (Index i = 1; i < size(); ++i) {
+          for (Index j = 0; j < size(); ++j) predicted[j] += before[i] * p[i * size() + j];
         }
       }
       double total = 0;
-      double* const now = a_.data() + t * s;
-      for (Index j = 0; j < s; ++j) total += now[j] = predicted[j] * weights_[at(t, j)];
-      const double scale = 1 / std::max(total, std::numeric_limits<double>::min());
-      for (Index j = 0; j < s; ++j) now[j] *= scale;
+      for (Index j = 0; j < size(); ++j) total += now[j] = predicted[j] * weights[j];
+      if (!(total > kSmall && total < 1 / kSmall)) rescale(now, total);
     }
   }
 
   // b_t proportional to P (w_{t+1} b_{t+1}).
-  void backward(Index n_frames, const double* transitions) {
-    const Index s = n_states_;
-    std::fill_n(b_.data() + (n_frames - 1) * s, s, 1.0);
-    double* const v = part_.data();
+  void backward(Index n_frames) {
+    const double* const p = transposed_.data();
+    std::fill_n(b_.data() + (n_frames - 1) * size(), size(), 1.0);
     for (Index t = n_frames - 2; t >= 0; --t) {
-      double total = 0;
-      for (Index j = 0; j < s; ++j) v[j] = weights_[at(t + 1, j)] * b_[at(t + 1, j)];
-      double* const now = b_.data() + t * s;
-      for (Index i = 0; i < s; ++i) {
-        double sum = 0;
-        for (Index j = 0; j < s; ++j) sum += transitions[i * s + j] * v[j];
-        total += now[i] = sum;
+      double* const now = b_.data() + t * size();
+      const double* const next = now + size();
+      const double* const weights = weights_.data() + (t + 1) * size();
+      for (Index i = 0; i < size(); ++i) now[i] = 0;
+      for (Index j = 0; j < size(); ++j) {
+        const double v = weights[j] * next[j];
+        for (Index i = 0; i < size(); ++i) now[i] += v * p[j * size() + i];
       }
-      const double scale = 1 / std::max(total, std::numeric_limits<double>::min());
-      for (Index i = 0; i < s; ++i) now[i] *= scale;
+      double total = 0;
+      for (Index i = 0; i < size(); ++i) total += now[i];
+      if (!(total > kSmall && total < 1 / kSmall)) rescale(now, total);
     }
   }
 
-  void back_through_forward(Index n_frames, const double* transitions, double* by_evidence, double* by_transitions,
-                            double* by_start) {
-    const Index s = n_states_;
+  // The loss; own_ <- gamma_t(i) - [i = x_t] at frames that are judged, 0 elsewhere.
+  double judge(const std::int64_t* codes, Index n_frames) {
+    double loss = 0, product = 1;
+    for (Index t = 0; t < n_frames; ++t) {
+      double* const own = own_.data() + t * size();
+      if (codes[t] < 0) {
+        std::fill_n(own, size(), 0.0);
+        continue;
+      }
+      const double* const a = a_.data() + t * size();
+      const double* const b = b_.data() + t * size();
+      double total = 0;
+      for (Index i = 0; i < size(); ++i) total += own[i] = a[i] * b[i];
+      const double scale = 1 / std::max(total, kLeast);
+      for (Index i = 0; i < size(); ++i) own[i] *= scale;
+      double& posterior = own[codes[t]];
+      // One logarithm for as many frames as the product of their posteriors has room for.
+      if (product < kSmall || posterior < kSmall) {
+        loss -= std::log(product) + std::log(std::max(posterior, kLeast));
+        product = 1;
+      } else {
+        product *= posterior;
+      }
+      posterior -= 1;
+    }
+    return loss - std::log(product);
+  }
+
+  void back_through_forward(Index n_frames, double* by_evidence, double* by_transitions, double* by_start) {
+    const double* const p = transitions_.data();
     double* const u = part_.data();
-    double* const relative = u + s;  // u_t(j) / (a_{t-1} P)_j
-    std::fill(u, u + s, 0.0);
+    double* const relative = u + size();  // u_t(j) / (a_{t-1} P)_j
+    std::fill_n(u, size(), 0.0);
     for (Index t = n_frames - 1; t >= 0; --t) {
-      for (Index j = 0; j < s; ++j) {
-        u[j] += own_[at(t, j)];
-        by_evidence[t * s + j] = u[j];
-        relative[j] = predicted_[at(t, j)] > 0 ? u[j] / predicted_[at(t, j)] : 0;
+      const double* const own = own_.data() + t * size();
+      const double* const predicted = predicted_.data() + t * size();
+      for (Index j = 0; j < size(); ++j) {
+        u[j] += own[j];
+        by_evidence[t * size() + j] = u[j];
+        relative[j] = predicted[j] > 0 ? u[j] / predicted[j] : 0;
       }
       if (t == 0) break;
-      for (Index i = 0; i < s; ++i) {
-        const double before = a_[at(t - 1, i)];
+      const double* const before = a_.data() + (t - 1) * size();
+      for (Index i = 0; i < size(); ++i) {
         double sum = 0;
-        for (Index j = 0; j < s; ++j) {
-          const double share = before * transitions[i * s + j] * relative[j];
-          by_transitions[i * s + j] += share;
+        for (Index j = 0; j < size(); ++j) {
+          const double share = before[i] * p[i * size() + j] * relative[j];
+          by_transitions[i * size() + j] += share;
           sum += share;
         }
         u[i] = sum;
       }
     }
-    for (Index i = 0; i < s; ++i) by_start[i] += u[i];
+    for (Index i = 0; i < size(); ++i) by_start[i] += u[i];
   }
 
-  void back_through_backward(Index n_frames, const double* transitions, double* by_evidence, double* by_transitions) {
-    const Index s = n_states_;
+  void back_through_backward(Index n_frames, double* by_evidence, double* by_transitions) {
+    const double* const p = transitions_.data();
     double* const u = part_.data();
-    double* const next = u + s;
-    std::fill(u, u + s, 0.0);
+    double* const next = u + size();
+    std::fill_n(u, size(), 0.0);
+    std::vector<double> v(static_cast<std::size_t>(size()));
     for (Index t = 0; t + 1 < n_frames; ++t) {
-      std::fill(next, next + s, 0.0);
-      for (Index i = 0; i < s; ++i) {
+      const double* const own = own_.data() + t * size();
+      for (Index j = 0; j < size(); ++j) {
+        v[static_cast<std::size_t>(j)] = weights_[static_cast<std::size_t>((t + 1) * size() + j)] *
+                                         b_[static_cast<std::size_t>((t + 1) * size() + j)];
+        next[j] = 0;
+      }
+      for (Index i = 0; i < size(); ++i) {
         double sum = 0;
-        for (Index j = 0; j < s; ++j) {
-          sum += transitions[i * s + j] * weights_[at(t + 1, j)] * b_[at(t + 1, j)];
-        }
-        const double relative = sum > 0 ? (u[i] + own_[at(t, i)]) / sum : 0;
-        for (Index j = 0; j < s; ++j) {
-          const double share = relative * transitions[i * s + j] * weights_[at(t + 1, j)] * b_[at(t + 1, j)];
-          by_transitions[i * s + j] += share;
+        for (Index j = 0; j < size(); ++j) sum += p[i * size() + j] * v[static_cast<std::size_t>(j)];
+        const double relative = sum > 0 ? (u[i] + own[i]) / sum : 0;
+        for (Index j = 0; j < size(); ++j) {
+          const double share = relative * p[i * size() + j] * v[static_cast<std::size_t>(j)];
+          by_transitions[i * size() + j] += share;
           next[j] += share;
         }
       }
-      for (Index j = 0; j < s; ++j) by_evidence[(t + 1) * s + j] += u[j] = next[j];
+      for (Index j = 0; j < size(); ++j) by_evidence[(t + 1) * size() + j] += u[j] = next[j];
     }
   }
 
   Index n_states_;
+  RowMatrix transitions_, transposed_;                     // (S, S)
+  Vector start_;                                           // (S)
   std::vector<double> weights_, a_, b_, predicted_, own_;  // (T, S)
-  std::vector<char> missing_;                              // (T)
   std::vector<double> part_;                               // (2, S)
 };
 
@@ -192,6 +226,23 @@ struct SmoothingGradient {
   static SmoothingGradient of(const ConstRows& evidence, const std::int64_t* codes, const std::vector<Index>& lengths,
                               const ConstRows& transitions, const Eigen::Map<const Vector>& start, int n_threads,
                               double* by_evidence) {
+    switch (start.size()) {
+      case 2:
+        return with<2>(evidence, codes, lengths, transitions, start, n_threads, by_evidence);
+      case 3:
+        return with<3>(evidence, codes, lengths, transitions, start, n_threads, by_evidence);
+      case 4:
+        return with<4>(evidence, codes, lengths, transitions, start, n_threads, by_evidence);
+      default:
+        return with<0>(evidence, codes, lengths, transitions, start, n_threads, by_evidence);
+    }
+  }
+
+ private:
+  template <int kStates>
+  static SmoothingGradient with(const ConstRows& evidence, const std::int64_t* codes, const std::vector<Index>& lengths,
+                                const ConstRows& transitions, const Eigen::Map<const Vector>& start, int n_threads,
+                                double* by_evidence) {
     constexpr Index kMostParts = 64;
     const Index s = evidence.cols(), n_sequences = static_cast<Index>(lengths.size());
     const Index n_parts = std::min(kMostParts, n_sequences);
@@ -201,14 +252,13 @@ struct SmoothingGradient {
     std::vector<SmoothingGradient> parts(static_cast<std::size_t>(n_parts), nothing);
     parallel_for(n_parts, n_threads, [&](Index p) {
       SmoothingGradient& own = parts[static_cast<std::size_t>(p)];
-      SmoothingLoss sequence(s);
+      SmoothingLoss<kStates> sequence(transitions, start);
       for (Index k = p * n_sequences / n_parts; k < (p + 1) * n_sequences / n_parts; ++k) {
         check_interruption();
         const Index begin = begins[static_cast<std::size_t>(k)];
-        own.loss +=
-            sequence.run(evidence.data() + begin * s, codes + begin, lengths[static_cast<std::size_t>(k)],
-                         transitions.data(), start.data(), by_evidence == nullptr ? nullptr : by_evidence + begin * s,
-                         own.by_transitions.data(), own.by_start.data());
+        own.loss += sequence.run(evidence.data() + begin * s, codes + begin, lengths[static_cast<std::size_t>(k)],
+                                 by_evidence == nullptr ? nullptr : by_evidence + begin * s, own.by_transitions.data(),
+                                 own.by_start.data());
       }
     });
     SmoothingGradient total = nothing;
