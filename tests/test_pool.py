@@ -1,4 +1,4 @@
-"""The members of a pool and their sum: the native pass, the sums that members are learned from, and the numpy oracle."""
+"""The members of a pool and their sum: the native pass, the sums that members learn from, and the numpy oracle."""
 
 from __future__ import annotations
 
@@ -76,9 +76,7 @@ def test_the_pool_is_the_scaled_sum_with_the_prior_shift(n_states):
         replace(member, scale=scale) for member, scale in zip(members(frames, targets, weights), scales, strict=True)
     ]
     evidence = pooled_evidence(Framing(np.zeros(3), np.ones(3)), prior, FLOOR, scaled, prior_shift=-0.7)
-    expected = reference.pooled(
-        reference_members(frames, targets, weights, prior, new_frames), scales, -0.7, prior
-    )
+    expected = reference.pooled(reference_members(frames, targets, weights, prior, new_frames), scales, -0.7, prior)
     assert_allclose(evidence.log_ratios(new_frames, [300], 2), expected, rtol=1e-8, atol=1e-9)
 
 
@@ -128,9 +126,7 @@ class TestNativePass:
         silent = pooled_evidence(
             framing, prior, FLOOR, [kernel, replace(additive, scale=0.0), replace(gaussian, scale=0.0)]
         )
-        assert_array_equal(
-            silent.log_ratios(frames, [len(frames)], 1), alone.log_ratios(frames, [len(frames)], 1)
-        )
+        assert_array_equal(silent.log_ratios(frames, [len(frames)], 1), alone.log_ratios(frames, [len(frames)], 1))
 
     @pytest.mark.parametrize(
         ("name", "changed"),
@@ -161,7 +157,9 @@ class TestSums:
         frames, targets, weights, _ = problem()
         member = members(frames, targets, weights)[which]
         whole = member.sums(frames, targets, weights)
-        parts = added(member.sums(frames[rows], targets[rows], weights[rows]) for rows in (slice(150), slice(150, None)))
+        parts = added(
+            member.sums(frames[rows], targets[rows], weights[rows]) for rows in (slice(150), slice(150, None))
+        )
         for name, values in whole.items():
             assert_allclose(parts[name], values, rtol=1e-10, atol=1e-10)
 

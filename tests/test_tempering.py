@@ -63,7 +63,7 @@ def test_the_tempered_chain_is_the_one_of_the_reference():
 
 
 def test_a_temper_of_one_leaves_the_chain_alone():
-    transmat, startprob, tempering = tempered(np.eye(2), np.full(2, 0.5), 1.0, np.full(2, 0.5))
+    transmat, _, tempering = tempered(np.eye(2), np.full(2, 0.5), 1.0, np.full(2, 0.5))
     assert_array_equal(transmat, np.eye(2))
     assert tempering is None
 
@@ -112,7 +112,9 @@ def test_the_unknown_has_no_end_weight(samples):
     X, y = blobs(0)
     model = DensityRatioHMM(n_basis=30, transition_temper=TEMPER, novelty=True, random_state=0).fit(X, y).model_
     flat = replace(model, tempering=None)
-    assert not np.array_equal(model.novelty_proba(samples, method="smooth"), flat.novelty_proba(samples, method="smooth"))
+    assert not np.array_equal(
+        model.novelty_proba(samples, method="smooth"), flat.novelty_proba(samples, method="smooth")
+    )
     assert_array_equal(model.novelty_proba(samples), flat.novelty_proba(samples))
 
 

@@ -65,7 +65,6 @@ def viterbi(
 def expectation(
     log_ratios: _Array, transmat: _Array, startprob: _Array, lengths: Sequence[int], n_threads: int = 1
 ) -> tuple[_Report, _Array, _Array]: ...
-
 def smoothing_loss(
     evidence: _Array,
     codes: npt.NDArray[np.int64],

@@ -65,7 +65,10 @@ def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
         described |= {"kind": "pool", "floor": evidence.floor, "least_ratio": evidence.least_ratio, "members": members}
     else:
         sources = [type(source) for source in getattr(evidence, "sources", {"": evidence}).values()]
-        described |= {"kind": [f"{kind.__module__}.{kind.__qualname__}" for kind in sources], "members": evidence.scales}
+        described |= {
+            "kind": [f"{kind.__module__}.{kind.__qualname__}" for kind in sources],
+            "members": evidence.scales,
+        }
     novelty = model.novelty
     return {
         "classes": encode_classes(model.classes) if classes is None else classes,
@@ -187,7 +190,9 @@ def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window:
         as_startprob(tensors[f"{before}startprob"], sizes["S"])
 
 
-def from_format_1(tensors: Mapping[str, Array], described: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
+def from_format_1(
+    tensors: Mapping[str, Array], described: Mapping[str, Any]
+) -> tuple[dict[str, Array], dict[str, Any]]:
     """Arrays and description of today from those of format 1, in which evidence was kernels alone."""
     evidence = described["evidence"]
     _check_keys(evidence, ("kind", "window", "sigma", "floor", "evidence_scale"), "evidence")

@@ -50,7 +50,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
 
     Evidence for the states is learned as density ratios, pooled from kernel least squares, additive least squares and
     class Gaussians; forward-backward runs on ratios. How much each of them counts, and how much the chain does, is
-    learned by what smoothing makes of held-out evidence. Learns from labelled, partly labelled and unlabelled sequences.
+    learned by what smoothing makes of held-out evidence. Learns from labelled, partly labelled and unlabelled
+    sequences.
 
     Parameters
     ----------
@@ -72,8 +73,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     evidence_scale : float, sequence of float, or "cv"
         Exponent of the ratios: below 1 where neighbouring frames repeat each other, above 1 where regularisation made
         the estimates too cautious. "cv" learns one for each member of the pool by held-out smoothing, and how much the
-        class shares count; without enough labels kernels and Gaussians have 1/2 each, and kernels alone have 1. A number
-        is shared among the members in these proportions; a sequence has one for each.
+        class shares count; without enough labels kernels and Gaussians have 1/2 each, and kernels alone have 1. A
+        number is shared among the members in these proportions; a sequence has one for each.
     transition_temper : float in (0, 1], or "cv"
         Exponent of the transition and start probabilities. Below 1 lets short events through that small evidence scales
         would drown; "cv" learns it with the scales, and is 1 where there are not enough labels.
@@ -115,8 +116,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     classes_ : ndarray of shape (S,)
         Labels of the states; 0..S-1 where there were none.
     transmat_, startprob_ : ndarray
-        Transition and start probabilities as they were counted or given. Inference runs on ``model_.transmat``, which is
-        tempered.
+        Transition and start probabilities as they were counted or given. Inference runs on ``model_.transmat``, which
+        is tempered.
     evidence_scale_ : float
         The sum of the exponents of all members.
     member_scales_ : dict
@@ -427,10 +428,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     ) -> DensityRatioHMM:
         """Learn from one more labelled block of whole sequences.
 
-        The first block (after construction or `fit`) chooses standardisation, kernel centres, sigma, rho, deciles, scales
-        and temper, as `fit` does, and must hold every class. From then on sums over frames and transition counts
-        accumulate: the model is the one that all blocks together give with those settings. A later block with other
-        settings is refused, but for those of threads, progress and EM; `fit`, or a clone, begins anew.
+        The first block (after construction or `fit`) chooses standardisation, kernel centres, sigma, rho, deciles,
+        scales and temper, as `fit` does, and must hold every class. From then on sums over frames and transition
+        counts accumulate: the model is the one that all blocks together give with those settings. A later block with
+        other settings is refused, but for those of threads, progress and EM; `fit`, or a clone, begins anew.
 
         Parameters
         ----------

@@ -84,7 +84,7 @@ class PooledEvidence:
             least_ratio=self.least_ratio,
             floor=self.floor,
             shift=self.evidence_scale * self.prior_shift * (logs - logs.mean()),
-            **{name: member.arrays() for name, member in self.members.items()},  # type: ignore[arg-type]
+            **{name: member.arrays() for name, member in self.members.items()},
         )
         object.__setattr__(self, "_native", native)
 

@@ -52,8 +52,8 @@ class Learned:
 def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings) -> Learned:
     """Ratios and transition frequencies when every label is known.
 
-    Kernel width and regularisation are judged by smoothing held-out evidence where sequences change their state, each at
-    its best scale and temper or at those given, and by squared loss where they do not.
+    Kernel width and regularisation are judged by smoothing held-out evidence where sequences change their state, each
+    at its best scale and temper or at those given, and by squared loss where they do not.
     """
     counts, starts = count_transitions(training.codes, training.lengths, training.n_states)
     chain = rules.transition_probabilities(counts), rules.start_probabilities(starts)

@@ -39,8 +39,8 @@ def added(parts: Iterable[Mapping[str, Array]]) -> Sums:
 class _Arrays:
     """A frozen dataclass with read-only arrays.
 
-    ``AXES`` has letters for their axes (B centres, D columns of a frame, S states, or products), ``NUMBERS`` the names of
-    what else is learned.
+    ``AXES`` has letters for their axes (B centres, D columns of a frame, S states, or products), ``NUMBERS`` the names
+    of what else is learned.
     """
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class KernelMember(_Arrays):
 
 @dataclass(frozen=True)
 class AdditiveMember(_Arrays):
-    """Additive least squares: q_i(y) = intercept_i + sum_j slope_ji (clip(y_j) - low_j) + the step of the bin of y_j."""
+    """Additive least squares: q_i(y) = intercept_i + sum_j slope_ji (clip(y_j) - low_j) + the step of y_j's bin."""
 
     NAME: ClassVar[str] = "additive"
     AXES: ClassVar[dict[str, str]] = {
@@ -165,11 +165,17 @@ class AdditiveMember(_Arrays):
 class GaussianMember(_Arrays):
     """Class Gaussians: q_i(y) proportional to p_i N(y; mu_i, Sigma_i), Sigma_i^-1 = W_i^T W_i, W_i lower triangular.
 
-    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames); D + 1 is in frames.
+    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames).
     """
 
     NAME: ClassVar[str] = "gaussian"
-    AXES: ClassVar[dict[str, str]] = {"origin": "D", "ridge": "D", "means": "S D", "whitening": "SD D", "log_scales": "S"}
+    AXES: ClassVar[dict[str, str]] = {
+        "origin": "D",
+        "ridge": "D",
+        "means": "S D",
+        "whitening": "SD D",
+        "log_scales": "S",
+    }
     NUMBERS: ClassVar[tuple[str, ...]] = ()
 
     origin: Array

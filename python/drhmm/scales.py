@@ -1,4 +1,4 @@
-"""How much evidence counts: the scales of a pool, the temper of its chain and the prior shift, by held-out smoothing."""
+"""How much evidence counts: scales of a pool, the temper of its chain and the prior shift, by held-out smoothing."""
 
 from __future__ import annotations
 
@@ -123,9 +123,7 @@ class HeldOutSmoothing:
         own = self._rows_of(log_ratios)
         scales = JUDGE_SCALES if self.scales is None else (float(self.scales.max()),)
         tempers = JUDGE_TEMPERS if self.temper is None else (self.temper,)
-        return min(
-            self.loss(scale * own, temper, with_gradient=False)[0] for scale in scales for temper in tempers
-        )
+        return min(self.loss(scale * own, temper, with_gradient=False)[0] for scale in scales for temper in tempers)
 
     def choose(self, members: Mapping[str, Array | None], prior: Array, starts: Array, usual: Array) -> Choice:
         """What minimises the objective for the held-out log ratios (T, S) of the members.
@@ -166,7 +164,8 @@ class HeldOutSmoothing:
         if self.scales is None:
             return None
         if len(self.scales) == 1:
-            return self.scales[0] * usual / usual.sum()
+            shared: Array = self.scales[0] * usual / usual.sum()
+            return shared
         if len(self.scales) != len(names):
             raise ValueError(
                 f"evidence_scale has {len(self.scales)} entries, but there are {len(names)} members: {', '.join(names)}"

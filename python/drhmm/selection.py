@@ -71,9 +71,7 @@ def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np
     return np.concatenate(folds)
 
 
-def folds_of(
-    sequence: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], n_states: int
-) -> npt.NDArray[np.int64]:
+def folds_of(sequence: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], n_states: int) -> npt.NDArray[np.int64]:
     """Fold of every frame, from its sequence and its class (negative where unknown): the same wherever folds judge.
 
     Whole sequences, if there are as many as folds and every class keeps two frames outside each; contiguous blocks of

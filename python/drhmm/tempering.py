@@ -19,9 +19,9 @@ class Tempering:
     """What a tempered chain was before, and what the last frame of a sequence adds.
 
     P = A^temper, elementwise, has the Perron value lambda and the right vector r. The chain of a model is then
-    A'_ij = P_ij r_j / (lambda r_i) with the start pi'_i proportional to pi_i^temper r_i; `transmat` and `startprob` here
-    are A and pi. Where a sequence is known to end, `end_weights`, -log r_i, are added to the evidence of its last frame:
-    every path then has the weight pi^temper A^temper, up to a constant.
+    A'_ij = P_ij r_j / (lambda r_i) with the start pi'_i proportional to pi_i^temper r_i; `transmat` and `startprob`
+    here are A and pi. Where a sequence is known to end, `end_weights`, -log r_i, are added to the evidence of its last
+    frame: every path then has the weight pi^temper A^temper, up to a constant.
     """
 
     temper: float
@@ -47,15 +47,15 @@ class Tempering:
 def tempered(transmat: Array, startprob: Array, temper: float, prior: Array) -> tuple[Array, Array, Tempering | None]:
     """A', pi' and how they came about; A and pi themselves for a temper of 1.
 
-    The end weights have mean 0 under the class shares `prior`. A ValueError names a state that cannot be reached: such a
-    chain has no positive Perron vector, and its powers are no chain.
+    The end weights have mean 0 under the class shares `prior`. A ValueError names a state that cannot be reached: such
+    a chain has no positive Perron vector, and its powers are no chain.
     """
     if temper == 1:
         return transmat, startprob, None
     if (cut_off := unreachable(transmat)) is not None:
         raise ValueError(
-            f"transition_temper={temper:g} needs a chain in which every state can be reached from every other, but state "
-            f"{cut_off[1]} cannot be reached from state {cut_off[0]}: use transition_temper=1"
+            f"transition_temper={temper:g} needs a chain in which every state can be reached from every other, but "
+            f"state {cut_off[1]} cannot be reached from state {cut_off[0]}: use transition_temper=1"
         )
     weights = power(transmat, temper)
     log_r = np.log(_perron_vector(weights))
@@ -76,8 +76,8 @@ def _perron_vector(weights: Array) -> Array:
     for _ in range(60):
         powers = powers @ powers
         powers /= powers.max()
-    r: Array = powers.sum(axis=1)
-    return r / r.max()
+    r: Array = powers.sum(axis=1) / powers.sum(axis=1).max()
+    return r
 
 
 def unreachable(transmat: Array) -> tuple[int, int] | None:

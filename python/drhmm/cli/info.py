@@ -80,6 +80,8 @@ def _lines(model: Model) -> list[tuple[str, str]]:
         transitions = " ".join(f"{probability:.3g}" for probability in np.atleast_1d(model.transmat[state]))
         shares = f"{model.prior[state]:.3f}   {model.startprob[state]:.3f}"
         lines.append(("", f"{label:<{width}}  {shares}   {duration:>9}   {transitions}"))
-    settings = ", ".join(f"{name}={value!r}" for name, value in model.settings.items() if value is not None and name != "scale_reason")
+    settings = ", ".join(
+        f"{name}={value!r}" for name, value in model.settings.items() if value is not None and name != "scale_reason"
+    )
     wrapped = textwrap.wrap(settings or "not recorded", 100)
     return lines + list(zip(["settings", *[""] * len(wrapped)], wrapped, strict=False))

@@ -9,7 +9,7 @@ from .member_source import MemberSource
 
 
 class Additive(MemberSource):
-    """Density ratios by additive least squares: for every column a straight line within its range, and a step per decile.
+    """Density ratios by additive least squares: for every column a straight line within its range, and decile steps.
 
     Parameters
     ----------
@@ -27,9 +27,10 @@ class Additive(MemberSource):
 
     Notes
     -----
-    Features are 1, the values of the columns clipped to the range of the training frames, and an indicator of the decile
-    that each value is in; a ridge of 10 frames draws everything but the intercept to 0. One solution of linear equations
-    serves all states. Evidence that is nearly linear, and steps where a sensor switches, are learned from few frames.
+    Features are 1, the values of the columns clipped to the range of the training frames, and an indicator of the
+    decile that each value is in; a ridge of 10 frames draws everything but the intercept to 0. One solution of linear
+    equations serves all states. Evidence that is nearly linear, and steps where a sensor switches, are learned from
+    few frames.
     """
 
     def __init__(self, floor: float = 0.02, n_threads: int | None = None) -> None:

@@ -27,8 +27,8 @@ class Gaussian(MemberSource):
 
     Notes
     -----
-    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames): few frames of a state
-    are enough, and kernels correct what is not Gaussian when there are many.
+    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames): few frames of a
+    state are enough, and kernels correct what is not Gaussian when there are many.
     """
 
     def __init__(self, floor: float = 0.02, n_threads: int | None = None) -> None:

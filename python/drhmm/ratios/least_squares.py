@@ -12,7 +12,7 @@ from .. import _core
 from .._validation import Array, check_searched, thread_count
 from ..evidence import least_ratio_of
 from ..features import basis_size, check_basis, choose_centers, median_distance, random_state_of
-from ..members import KernelMember, Member
+from ..members import KernelMember
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, START_SIGMA, Selection, select
 from .learner import Task, Trained, Updates
 from .member_source import MemberSource
@@ -38,8 +38,8 @@ class LeastSquares(MemberSource):
         Regularisation over the number of training frames (``rho * N`` is added to the diagonal of the Gram matrix):
         a number, cross-validated, or 0.003.
     floor : float
-        Smallest posterior estimate, for balanced states: q_i is at least ``min(floor * S, 1/2) * prior_i``. 0 is the rule
-        of the paper, by which one noisy frame can exclude a state.
+        Smallest posterior estimate, for balanced states: q_i is at least ``min(floor * S, 1/2) * prior_i``. 0 is the
+        rule of the paper, by which one noisy frame can exclude a state.
     random_state : int, RandomState or None
         Seed of the choice of centres.
     n_threads : int, optional
@@ -61,8 +61,8 @@ class LeastSquares(MemberSource):
     Notes
     -----
     With features ``phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2))``, Theta = (Phi^T Phi + rho N I)^-1 Phi^T M, and
-    w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), min(floor S, 1/2) n_i / N): where nothing fits, all
-    ratios are 1.
+    w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), min(floor S, 1/2) n_i / N): where nothing
+    fits, all ratios are 1.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class LeastSquares(MemberSource):
         check_searched(self.rho, "rho")
         super().check_parameters()
 
-    def _begin(self, task: Task, search: bool = True) -> tuple[Member, Array | None]:
+    def _begin(self, task: Task, search: bool = True) -> tuple[KernelMember, Array | None]:
         """Centres, sigma and rho; held-out log ratios of the winner if there was a search."""
         n_states = task.targets.shape[1]
         random_state = random_state_of(self.random_state)
@@ -106,7 +106,7 @@ class LeastSquares(MemberSource):
             logs = np.log(np.maximum(selection.estimates / task.prior, least_ratio_of(float(self.floor), n_states)))
         return member, without_evidence(logs)
 
-    def _adopt(self, member: Member, prior: Array) -> LeastSquares:
+    def _adopt(self, member: Any, prior: Array) -> LeastSquares:
         super()._adopt(member, prior)
         self.centers_, self.theta_ = self.member_.centers, self.member_.theta
         self.sigma_, self.rho_ = self.member_.sigma, self.member_.rho

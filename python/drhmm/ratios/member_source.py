@@ -23,6 +23,8 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
 
     floor: float
     n_threads: int | None
+    member_: Any
+    prior_: Array
 
     def check_parameters(self) -> None:
         """Raise a ValueError that names the first setting out of range."""
@@ -33,7 +35,7 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
         """A member with everything but what sums give, and held-out log ratios if the search has left some."""
         raise NotImplementedError
 
-    def _adopt(self, member: Member, prior: Array) -> Any:
+    def _adopt(self, member: Any, prior: Array) -> Any:
         self.member_, self.prior_ = member, read_only(prior)
         return self
 

@@ -32,10 +32,10 @@ USUAL_SCALES = (0.5, 0.0, 0.5)
 class Pool(BaseEstimator):  # type: ignore[misc]
     """A pool of ratio sources: log w_i(y) = sum_m kappa_m log w_i^(m)(y).
 
-    The default of `drhmm.DensityRatioHMM` is ``Pool()``: kernels, which can learn any ratio from enough frames, additive
-    ratios, which learn thresholds and straight lines from few, and class Gaussians, which need the fewest. The scales
-    kappa_m are learned by what smoothing makes of held-out evidence, so that a member that does not help is all but
-    silent.
+    The default of `drhmm.DensityRatioHMM` is ``Pool()``: kernels, which can learn any ratio from enough frames,
+    additive ratios, which learn thresholds and straight lines from few, and class Gaussians, which need the fewest. The
+    scales kappa_m are learned by what smoothing makes of held-out evidence, so that a member that does not help is all
+    but silent.
 
     Parameters
     ----------
@@ -176,9 +176,9 @@ def evidence_of(trained: Sequence[Trained], framing: Framing, prior: Array, choi
     """
     used = [(one, scale) for one, scale in zip(trained, choice.scales, strict=True) if scale > 0]
     members = [replace(one.member, scale=float(scale)) for one, scale in used if one.member is not None]
-    floors = {getattr(one.source, "floor", None) for one, _ in used}
+    floors = {float(getattr(one.source, "floor", np.nan)) for one, _ in used}
     if len({member.NAME for member in members}) == len(used) and len(floors) == 1:
-        return pooled_evidence(framing, prior, float(floors.pop()), members, choice.prior_shift)
+        return pooled_evidence(framing, prior, floors.pop(), members, choice.prior_shift)
     sources = {one.name: one.source for one, _ in used}
     return SourceEvidence(framing, prior, sources, [float(scale) for _, scale in used], choice.prior_shift)
 

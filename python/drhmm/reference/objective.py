@@ -120,9 +120,7 @@ def objective(
     loss, n_runs, gradient = 0.0, 0, np.zeros(len(parameters))
     for end, length in zip(np.cumsum(lengths), lengths, strict=True):
         rows = slice(end - length, end)
-        part, by_evidence, by_transitions, by_start = loss_and_gradient(
-            evidence[rows], codes[rows], transitions, start
-        )
+        part, by_evidence, by_transitions, by_start = loss_and_gradient(evidence[rows], codes[rows], transitions, start)
         states = codes[rows][codes[rows] >= 0]
         n_runs += 1 + int((states[1:] != states[:-1]).sum()) if len(states) > 0 else 0
         loss += part

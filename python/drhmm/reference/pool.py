@@ -36,9 +36,7 @@ def gaussian_moments(frames: Array, targets: Array, weights: Array, variances: A
     unit = weights.sum() / len(weights)
     totals = mass.sum(axis=0)
     means = mass.T @ frames / np.maximum(totals, 1e-300)[:, None]
-    scatter = np.array(
-        [((frames - mean).T * own) @ (frames - mean) for mean, own in zip(means, mass.T, strict=True)]
-    )
+    scatter = np.array([((frames - mean).T * own) @ (frames - mean) for mean, own in zip(means, mass.T, strict=True)])
     pooled = scatter.sum(axis=0) / totals.sum()
     added = (n_columns + 1) * unit
     covariances = (scatter + added * pooled) / (totals + added)[:, None, None]
@@ -82,14 +80,14 @@ def additive_theta(features: Array, targets: Array, weights: Array, ridge: float
 
 
 def prior_shift(prior: Array) -> Array:
-    """log p_i - mean_j log p_j."""
+    """Log p_i - mean_j log p_j."""
     logs = np.log(prior)
     shift: Array = logs - logs.mean()
     return shift
 
 
 def pooled(members: Sequence[Array], scales: Sequence[float], beta: float, prior: Array) -> Array:
-    """log w_i(y) = sum_m kappa_m l_i^(m)(y) + (sum_m kappa_m) beta (log p_i - mean_j log p_j)."""
+    """Log w_i(y) = sum_m kappa_m l_i^(m)(y) + (sum_m kappa_m) beta (log p_i - mean_j log p_j)."""
     total: Array = sum(scale * member for scale, member in zip(scales, members, strict=True)) + (
         sum(scales) * beta * prior_shift(prior)
     )
