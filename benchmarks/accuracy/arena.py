@@ -171,7 +171,7 @@ def report(results, options):
     lines = [
         "# The arena",
         "",
-        f"drhmm {__version__}, `python benchmarks/accuracy/arena.py --data FOLDER`, seed {options.seed}, one core a fold.",
+        f"drhmm {__version__}, `python benchmarks/accuracy/arena.py --data FOLDER`, seed {options.seed}.",
         f"Looked at while defaults were chosen: {CHOSEN_ON}.",
         f"Sets that every system has finished: {len(results.complete_sets())} of {len(names)}.",
     ]

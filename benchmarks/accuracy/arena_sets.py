@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from sets import SOURCES, DataError, labelled_splits
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
 from drhmm.datasets import sines, sines_training
@@ -81,40 +82,32 @@ def _cut(X, y, lengths, trained):
 
 
 def digit_words(clusters=1, seed=0):
-    """Digits in words, half of the images for training; with clusters, each digit is that many skewed classes."""
+    """Digits in words, half of the images for training; with clusters, each digit is so many classes, many rare.
+
+    Letters follow one another by a random chain. Classes of clusters have shares like 1 / rank^1.25, so that about a
+    third of a hundred have fewer than five frames to learn from.
+    """
     random = np.random.RandomState(seed)
-    images, labels = load_digits(return_X_y=True)
-    images = images[:, images.std(axis=0) > 0]
-    if clusters > 1:
-        # Nearest of a few images of the digit, of which some attract far more: a third of the classes are rare.
-        for digit in range(10):
-            own = (
-                np.flatnonzero(labels % 10 == digit) if clusters == 1 else np.flatnonzero(load_digits().target == digit)
-            )
-            centers = images[random.choice(own, clusters, replace=False)]
-            reach = 40.0 * np.sort(random.exponential(size=clusters))
-            nearest = (np.linalg.norm(images[own, None] - centers, axis=2) - reach).argmin(axis=1)
-            labels[own] = digit * clusters + nearest
-        labels = np.unique(labels, return_inverse=True)[1]
-    n_states = labels.max() + 1
-    transmat = (
-        random.dirichlet(np.full(n_states, 0.3), n_states)
-        if clusters == 1
-        else random.dirichlet(np.full(n_states, 0.05), n_states)
-    )
+    images, digits = load_digits(return_X_y=True)
+    labels, images = digits.copy(), images[:, images.std(axis=0) > 0]
+    for digit in range(10) if clusters > 1 else ():
+        own = digits == digit
+        labels[own] = digit * clusters + KMeans(clusters, n_init=1, random_state=seed).fit_predict(images[own])
+    n_states = 10 * clusters
+    shares = (1.0 + random.permutation(n_states)) ** (-1.25 if clusters > 1 else 0.0)
+    transmat = random.dirichlet(np.full(n_states, 0.3), n_states) + (clusters > 1) / n_states
     half = random.permutation(len(labels)) % 2
     parts = []
     for side in range(2):
-        pool = [np.flatnonzero((labels == state) & (half == side)) for state in range(n_states)]
-        there = np.array([len(own) > 0 for own in pool], dtype=float)
+        own = [np.flatnonzero((labels == state) & (half == side)) for state in range(n_states)]
+        weights = transmat * shares * [len(rows) > 0 for rows in own]
         rows, states = [], []
         for _ in range(N_WORDS):
-            state = random.choice(n_states, p=there / there.sum())
+            state = random.choice(n_states, p=weights.sum(axis=0) / weights.sum())
             for _ in range(WORD_LENGTH):
-                rows.append(random.choice(pool[state]))
+                rows.append(random.choice(own[state]))
                 states.append(state)
-                weights = (transmat[state] + 1e-6) * there
-                state = random.choice(n_states, p=weights / weights.sum())
+                state = random.choice(n_states, p=weights[state] / weights[state].sum())
         parts.append((images[rows], np.array(states), [WORD_LENGTH] * N_WORDS))
     name = "digits words" if clusters == 1 else "digits, 100 skewed classes"
     return Set(

@@ -76,7 +76,8 @@ def fit(
     A sample that fits in memory chooses the standardisation, kernel centres, sigma, rho, deciles, scales and temper, as
     `drhmm.DensityRatioHMM.fit` does. Then every partition contributes the sums that members of the pool are learned
     from, class masses and transition counts, which a tree of tasks adds up: the model is the one that all rows together
-    give with those settings. A worker holds one partition at a time for each of its threads; a lost worker costs the partitions it had.
+    give with those settings. A worker holds one partition at a time for each of its threads; a lost worker costs the
+    partitions it had.
 
     Parameters
     ----------
