@@ -205,7 +205,7 @@ class TestFit:
     @pytest.mark.parametrize(
         ("settings", "change", "arguments", "message"),
         [
-            ({"ratio": FromDensities("gmm")}, {}, {}, "drhmm.dask.fit needs ratio='least-squares'"),
+            ({"ratio": FromDensities("gmm")}, {}, {}, "drhmm.dask.fit needs sources that are learned from sums"),
             ({"class_weight": "balanced"}, {}, {}, "class_weight='balanced' needs all data at once"),
             ({"window": 0}, {}, {}, "window must be at least 1"),
             ({}, {}, {"label": "state"}, "ddf has no column 'state'; there are x, y, second, person, label"),

@@ -33,8 +33,31 @@ class AdditiveTables {
   // Multiplications that one frame takes, about.
   Index work_per_frame() const { return low_.size() * (kPadded + 2 * n_states()); }
 
+  // out (n, S) <- estimates of frames (n, D), column by column: the bins of many values are found side by side.
+  void estimates(const RowMatrix& frames, RowMatrix& out) const {
+    const Index n = frames.rows(), s = n_states();
+    std::vector<double> values(static_cast<std::size_t>(n)), below(values.size());
+    out.rowwise() = intercept_.transpose();
+    for (Index j = 0; j < low_.size(); ++j) {
+      for (Index k = 0; k < n; ++k) values[static_cast<std::size_t>(k)] = frames(k, j);
+      std::fill(below.begin(), below.end(), 0.0);
+      for (Index e = 0; e < kEdges; ++e) {
+        const double edge = edges_[static_cast<std::size_t>(j * kPadded + e)];
+        for (std::size_t k = 0; k < values.size(); ++k) below[k] += edge < values[k] ? 1.0 : 0.0;
+      }
+      const double* const slope = slopes_.data() + j * s;
+      const double* const steps = steps_.data() + j * kBins * s;
+      double* target = out.data();
+      for (std::size_t k = 0; k < values.size(); ++k, target += s) {
+        const double value = std::min(std::max(values[k], low_[j]), high_[j]) - low_[j];
+        const double* const step = steps + static_cast<Index>(below[k]) * s;
+        for (Index i = 0; i < s; ++i) target[i] += step[i] + slope[i] * value;
+      }
+    }
+  }
+
   // out (S) <- estimates of one frame (D).
-  void estimates(const double* frame, double* out) const {
+  void estimates_of_one(const double* frame, double* out) const {
     const Index s = n_states();
     std::copy_n(intercept_.data(), s, out);
     for (Index j = 0; j < low_.size(); ++j) {

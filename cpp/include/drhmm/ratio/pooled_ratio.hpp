@@ -105,7 +105,7 @@ class PooledRatio {
       add_logs(values, kernels_->scale, out);
     }
     if (uses(additive_)) {
-      additive_->estimate.estimates(frame, values);
+      additive_->estimate.estimates_of_one(frame, values);
       add_logs(values, additive_->scale, out);
     }
     if (uses(gaussians_)) {
@@ -183,7 +183,7 @@ class PooledRatio {
       add_logs(values, kernels_->scale, total);
     }
     if (uses(additive_)) {
-      for (Index k = 0; k < count; ++k) additive_->estimate.estimates(frames.row(k).data(), values.row(k).data());
+      additive_->estimate.estimates(frames, values);
       add_logs(values, additive_->scale, total);
     }
     if (uses(gaussians_)) {
