@@ -2,8 +2,8 @@
 Where evidence comes from
 =========================
 
-The same chain takes ratios from kernel least squares, from any classifier, from densities, or from a class of your own.
-The colours show what one frame says; the titles what the sequence makes of it.
+The same chain takes ratios from the pool, from kernel least squares alone, from any classifier, from densities, or
+from a class of your own. The colours show what one frame says; the titles what the sequence makes of it.
 """
 
 # %%
@@ -31,7 +31,8 @@ class NearestMean:
 
 
 sources = {
-    "kernel least squares (the default)": "least-squares",
+    "the pool (the default)": "pool",
+    "kernel least squares alone": "least-squares",
     "a classifier: logistic regression": FromClassifier(LogisticRegression()),
     'densities: FromDensities("kde")': FromDensities("kde"),
     "your own: nearest mean": NearestMean(),
@@ -44,8 +45,8 @@ X, y = moons(400, noise=0.2, random_state=0)
 X_new, y_new = moons(1000, noise=0.2, random_state=1)
 grid = np.stack(np.meshgrid(np.linspace(-1.8, 2.8, 100), np.linspace(-1.3, 1.8, 70)), axis=-1)
 colors = LinearSegmentedColormap.from_list("states", [COLORS[0], "white", COLORS[1]])
-figure, panels = plt.subplots(2, 2, figsize=(10, 6.6), layout="constrained")
-for axes, (name, source) in zip(panels.flat, sources.items(), strict=True):
+figure, panels = plt.subplots(2, 3, figsize=(13, 6.6), layout="constrained")
+for axes, (name, source) in zip(panels.flat, sources.items(), strict=False):
     model = DensityRatioHMM(ratio=source, random_state=0).fit(X, y)
     field = model.predict_proba(grid.reshape(-1, 2), method="frame")[:, 1].reshape(grid.shape[:2])
     axes.imshow(field, extent=(-1.8, 2.8, -1.3, 1.8), origin="lower", cmap=colors, vmin=0, vmax=1, alpha=0.7)
@@ -53,4 +54,5 @@ for axes, (name, source) in zip(panels.flat, sources.items(), strict=True):
     alone, smoothed = (model.score(X_new, y_new, method=method) for method in ("frame", "smooth"))
     axes.set_title(f"{name}\n{alone:.1%} right frame by frame, {smoothed:.1%} smoothed", fontsize=9)
     axes.axis("off")
+panels.flat[-1].axis("off")
 plt.show()

@@ -52,7 +52,7 @@ def fitting(n_threads):
 
     def work():
         estimator.__dict__.pop("model_", None)
-        return estimator.fit(X, y).model_.evidence.theta
+        return estimator.fit(X, y).model_.evidence.kernel.theta
 
     def check():
         assert not hasattr(estimator, "model_")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from drhmm import Model
-from drhmm.evidence import KernelEvidence
+from drhmm.evidence import pooled_evidence
 from drhmm.features import Framing
+from drhmm.members import KernelMember
 
 
 def transition_matrix(random, n_states, kind):
@@ -48,9 +49,14 @@ def rare_class():
     return np.random.default_rng(0).normal(size=(len(y), 2)) + 8 * y[:, None], y
 
 
+def kernel_evidence(framing, centers, sigma, theta, prior, floor, evidence_scale):
+    """Evidence of kernels alone: a pool of one member."""
+    return pooled_evidence(framing, prior, floor, [KernelMember(centers, theta, sigma, 0.01, evidence_scale)])
+
+
 def two_islands():
     """A model of one column: 0 and 5 exclude one state each, and no transition leads from one state to the other."""
-    evidence = KernelEvidence(
+    evidence = kernel_evidence(
         Framing(np.zeros(1), np.ones(1)),
         centers=np.array([[0.0], [5.0]]),
         sigma=1.0,

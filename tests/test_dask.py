@@ -124,13 +124,13 @@ class TestFit:
     def test_more_rows_than_the_sample_are_the_sums_of_the_reference(self):
         found = drhmm.dask.fit(DensityRatioHMM(**SETTINGS), dd.from_pandas(DF, npartitions=4), sample_size=300, **ROLES)
         evidence = found.model_.evidence
-        assert 0 < len(evidence.centers) <= 40
+        assert 0 < len(found.centers_) <= 40
         lengths = DF.groupby("person").size().to_numpy()
         samples = (DF[FEATURES].to_numpy() - evidence.framing.mean) / evidence.framing.scale
         frames = reference.features.windows(samples, lengths, 2)
         rows = ~np.isnan(frames).any(axis=1)
         targets = (DF["label"].to_numpy()[:, None] == found.classes_).astype(float)[rows]
-        phi = reference.features.squared_exponential(frames[rows], evidence.centers, evidence.sigma)
+        phi = reference.features.squared_exponential(frames[rows], found.centers_, found.sigma_)
         gram, moment, mass = reference.ratios.gram_statistics(phi, targets, np.ones(len(phi)))
         theta = reference.ratios.solve_theta(gram, moment, found.rho_ * len(phi))
         assert_allclose(phi @ found.theta_, phi @ theta, rtol=0, atol=1e-9)
@@ -213,7 +213,7 @@ class TestFit:
     @pytest.mark.parametrize(
         ("settings", "change", "arguments", "message"),
         [
-            ({"ratio": FromDensities("gmm")}, {}, {}, "drhmm.dask.fit needs ratio='least-squares'"),
+            ({"ratio": FromDensities("gmm")}, {}, {}, "drhmm.dask.fit needs sources that are learned from sums"),
             ({"class_weight": "balanced"}, {}, {}, "class_weight='balanced' needs all data at once"),
             ({"window": 0}, {}, {}, "window must be at least 1"),
             ({}, {}, {"label": "state"}, "ddf has no column 'state'; there are x, y, second, person, label"),

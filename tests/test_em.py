@@ -14,9 +14,10 @@ from drhmm import DensityRatioHMM, _core, recursion
 from drhmm.datasets import blobs, moons, rings
 from drhmm.em import run_em
 from drhmm.ratios import FromDensities, LeastSquares
-from drhmm.ratios.least_squares import SoftUpdates
+from drhmm.ratios.learner import Task
 from drhmm.reference import features as reference_features
 from drhmm.reference import recursion as reference
+from drhmm.selection import contiguous_folds
 from drhmm.training import TrainingFrames
 from drhmm.transitions import chain_rules
 
@@ -128,9 +129,8 @@ class TestSomeLabels:
         wrong[known[0]] = (wrong[known[0]] + 1) % 3  # a label that the data contradict
         seen = []
         training = training_frames(X, wrong, 3)
-        updates = LeastSquares(n_basis=50, sigma="default", rho="default", random_state=0).soft_updates(
-            training.frames, training.one_hot(), training.weights
-        )
+        source = LeastSquares(n_basis=50, sigma="default", rho="default", random_state=0)
+        updates = source.updates(training.task(training.one_hot()))
 
         def spy(targets):
             seen.append(targets)
@@ -160,26 +160,29 @@ def training_frames(X, codes, n_states):
 
 
 class TestSoftUpdates:
+    def updates(self, frames, targets, weights, n_basis, paper=False):
+        source = LeastSquares(n_basis=n_basis, sigma=0.9, rho=0.02, random_state=0)
+        return source.updates(Task(frames, targets, weights, contiguous_folds([len(frames)])), paper=paper)
+
     def test_theta_solves_the_soft_label_equations(self):
         random = np.random.default_rng(0)
         frames, targets = random.normal(size=(200, 2)), random.dirichlet(np.ones(3), 200)
-        weights, centers = random.uniform(0.5, 2, 200), frames[:30].copy()
-        updates = SoftUpdates(frames, weights, centers, 0.9, 0.02, 0.01, None, 1, paper=False)
-        updates.solve(targets)
-        phi = reference_features.squared_exponential(frames, centers, 0.9)
+        weights = random.uniform(0.5, 2, 200)
+        updates = self.updates(frames, targets, weights, n_basis=30)
+        (trained,) = updates.trained(targets, hold_out=False)
+        phi = reference_features.squared_exponential(frames, trained.member.centers, 0.9)
         gram = phi.T @ (weights[:, None] * phi) + 0.02 * weights.sum() * np.eye(30)
-        assert_allclose(gram @ updates.theta, phi.T @ (weights[:, None] * targets), rtol=1e-8, atol=1e-8)
+        assert_allclose(gram @ trained.member.theta, phi.T @ (weights[:, None] * targets), rtol=1e-8, atol=1e-8)
 
     def test_the_printed_rule_has_each_class_in_its_own_gram_matrix(self):
         random = np.random.default_rng(0)
         frames, targets = random.normal(size=(100, 2)), random.dirichlet(np.ones(2), 100)
-        centers = frames[:10].copy()
-        updates = SoftUpdates(frames, np.ones(100), centers, 0.9, 0.02, 0.01, None, 1, paper=True)
-        updates.solve(targets)
-        phi = reference_features.squared_exponential(frames, centers, 0.9)
+        updates = self.updates(frames, targets, np.ones(100), n_basis=10, paper=True)
+        (trained,) = updates.trained(targets, hold_out=False)
+        phi = reference_features.squared_exponential(frames, trained.member.centers, 0.9)
         for i in range(2):
             gram = phi.T @ (targets[:, [i]] * phi) + 0.02 * 100 * np.eye(10)
-            assert_allclose(gram @ updates.theta[:, i], phi.T @ targets[:, i], rtol=1e-9)
+            assert_allclose(gram @ trained.member.theta[:, i], phi.T @ targets[:, i], rtol=1e-9)
 
     def test_the_gram_matrix_is_factored_once(self, monkeypatch):
         factored = []
@@ -193,7 +196,7 @@ class TestSoftUpdates:
         X, _ = moons(200, random_state=0)
         training = training_frames(X, np.full(200, -1), 2)
         source = LeastSquares(n_basis=40, sigma="default", rho="default", random_state=0)
-        updates = source.soft_updates(training.frames, training.one_hot(), training.weights)
+        updates = source.updates(training.task(training.one_hot()))
         start = np.eye(2)[(X[:, 1] > 0.25).astype(int)]
         run_em(updates, training, chain_rules(1.0, None, None, 2), start, max_iter=30, tol=0.0, n_threads=1)
         assert len(factored) == 1

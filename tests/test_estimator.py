@@ -246,20 +246,20 @@ class TestModel:
         with pytest.raises(ValueError, match="read-only"):
             fitted.model_.transmat[0, 0] = 1.0
         with pytest.raises(ValueError, match="read-only"):
-            fitted.model_.evidence.theta[0, 0] = 1.0
+            fitted.model_.evidence.kernel.theta[0, 0] = 1.0
         with pytest.raises(ValueError, match="read-only"):
             fitted.model_.evidence.framing.mean[0] = 1.0
         with pytest.raises(ValueError, match="read-only"):
             pickle.loads(pickle.dumps(fitted.model_)).transmat[0, 0] = 1.0
 
     def test_does_not_change_with_the_array_that_it_was_made_from(self, fitted):
-        evidence = fitted.model_.evidence
-        base = evidence.theta.copy()
+        kernel = fitted.model_.evidence.kernel
+        base = kernel.theta.copy()
         view = base[:]
         view.setflags(write=False)
-        made = replace(evidence, theta=view)
+        made = replace(kernel, theta=view)
         base[:] = np.nan
-        assert_array_equal(made.theta, evidence.theta)
+        assert_array_equal(made.theta, kernel.theta)
 
     def test_shares_that_are_none(self, fitted):
         with pytest.raises(ValueError, match="prior: the sum is 6, not 1"):

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 import anomalies
+import arena
+import arena_sets
 import figure1
 import numpy as np
 import pages
@@ -293,3 +295,43 @@ class TestPages:
     def test_a_readme_without_the_part_is_refused(self):
         with pytest.raises(SystemExit, match="needs the lines <!-- begin real --> and <!-- end real --> once each"):
             pages.insert(self.README, "real", "# Real\n")
+
+
+class TestArena:
+    SYSTEMS = ("pool (default)", "LR")
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def tiny():
+        X, y = toy.sines_training(12, noise=0.25, random_state=0)
+        X_test, y_test = toy.sines(60, noise=0.25, random_state=1)
+        lengths = [len(y) // 3] * 3
+        fold = ((np.asarray(X).reshape(-1, 1), np.asarray(y), lengths), (X_test, y_test, [30, 30]))
+        return [arena_sets.Set(name, "tiny", [fold], window=4) for name in ("one", "two")]
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def store(tiny, tmp_path_factory):
+        found = Store(tmp_path_factory.mktemp("arena") / "arena.jsonl")
+        arena.run(found, tiny, arena.wanted(tiny, TestArena.SYSTEMS, 0), jobs=1)
+        return found
+
+    def test_every_fold_of_every_system_is_kept(self, tiny, store):
+        assert all(key in store for key in arena.wanted(tiny, self.SYSTEMS, 0))
+
+    def test_the_page_has_ranks_and_a_row_per_set(self, tiny, store):
+        options = arena.arguments(["--systems", *self.SYSTEMS])
+        page = "\n".join(arena.report(arena.Results(store, tiny, list(self.SYSTEMS), 0), options))
+        assert "Mean ranks" in page
+        assert "| one |" in page
+
+    def test_measures_are_sums_of_each_sequence(self):
+        posteriors = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+        found = arena.measures(posteriors, np.array([0, 0, 0]), [2, 1], 2)
+        assert (found["right"], found["frames"]) == ([1, 1], [2, 1])
+        assert_allclose(found["loss"], [-np.log(0.9) - np.log(0.2), -np.log(0.6)])
+
+    def test_a_third_of_a_hundred_classes_are_rare(self):
+        ((_, y, _), _), *_ = arena_sets.digit_words(clusters=10).folds
+        counts = np.bincount(y, minlength=100)
+        assert 0.2 < np.mean(counts < 5) < 0.5

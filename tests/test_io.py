@@ -25,6 +25,7 @@ import live
 from drhmm import DensityRatioHMM, ModelFormatError
 from drhmm.io import from_bytes, to_bytes
 from drhmm.ratios import LeastSquares
+from drhmm.tempering import Tempering
 from problems import blobs
 
 FILED = [kind for kind in live.KINDS if kind != "classifier"]
@@ -133,7 +134,7 @@ class TestRoundTrip:
             "random_state": np.int64(3),
         }
         loaded = from_bytes(to_bytes(DensityRatioHMM(**settings).fit(X, y).model_))
-        assert set(loaded.settings) == set(DensityRatioHMM().get_params())
+        assert set(loaded.settings) == {*DensityRatioHMM().get_params(), "scale_reason"}
         assert loaded.settings["transition_prior"] == [[2.0, 2.0, "-inf"], [2.0] * 3, [2.0] * 3]
         assert loaded.settings["class_weight"] == [[0, 1.0], [1, 2.0], [2, 0.5]]
         assert loaded.settings["random_state"] == 3
@@ -280,17 +281,17 @@ def stages(sizes, stay, skip):
 
 WRONG = {
     "extra array": lambda tensors, metadata: tensors.update(extra=np.zeros(2)),
-    "missing array": lambda tensors, metadata: tensors.pop("theta"),
+    "missing array": lambda tensors, metadata: tensors.pop("kernel.theta"),
     "extra entry": lambda tensors, metadata: metadata.update(surprise=1),
     "missing entry": lambda tensors, metadata: metadata.pop("settings"),
-    "float32": changed_tensors("theta", lambda values: values.astype(np.float32)),
-    "integers": changed_tensors("centers", lambda values: values.astype(np.int64)),
-    "NaN": changed_tensors("theta", with_entry(3, np.nan)),
-    "infinity": changed_tensors("centers", with_entry(0, np.inf)),
+    "float32": changed_tensors("kernel.theta", lambda values: values.astype(np.float32)),
+    "integers": changed_tensors("kernel.centers", lambda values: values.astype(np.int64)),
+    "NaN": changed_tensors("kernel.theta", with_entry(3, np.nan)),
+    "infinity": changed_tensors("kernel.centers", with_entry(0, np.inf)),
     "giant value": changed_tensors("mean", with_entry(0, 1e200)),
-    "one row less": changed_tensors("theta", lambda values: values[:-1]),
-    "flat": changed_tensors("theta", np.ravel),
-    "transposed": changed_tensors("centers", lambda values: np.ascontiguousarray(values.T)),
+    "one row less": changed_tensors("kernel.theta", lambda values: values[:-1]),
+    "flat": changed_tensors("kernel.theta", np.ravel),
+    "transposed": changed_tensors("kernel.centers", lambda values: np.ascontiguousarray(values.T)),
     "scalar": changed_tensors("startprob", lambda values: np.array(values[0])),
     "empty": changed_tensors("mean", lambda values: values[:0]),
     "zero scale": changed_tensors("scale", with_entry(0, 0.0)),
@@ -301,12 +302,20 @@ WRONG = {
         "transmat", lambda values: values + np.diag([-1.0, 0, 0]) + np.eye(3)[[1, 0, 0]] * [[1], [0], [0]]
     ),
     "start that does not sum to 1": changed_tensors("startprob", lambda values: values / 2),
-    "sigma 0": changed_value("evidence", "sigma", value=0.0),
-    "sigma a word": changed_value("evidence", "sigma", value="1.0"),
-    "sigma true": changed_value("evidence", "sigma", value=True),
+    "sigma 0": changed_value("evidence", "members", "kernel", "sigma", value=0.0),
+    "sigma a word": changed_value("evidence", "members", "kernel", "sigma", value="1.0"),
+    "sigma true": changed_value("evidence", "members", "kernel", "sigma", value=True),
     "floor below 0": changed_value("evidence", "floor", value=-0.1),
     "floor 0 with novelty": changed_value("evidence", "floor", value=0),
-    "evidence scale 0": changed_value("evidence", "evidence_scale", value=0),
+    "evidence scale 0": changed_value("evidence", "members", "kernel", "scale", value=0),
+    "least ratio below 0": changed_value("evidence", "least_ratio", value=-0.1),
+    "prior shift a word": changed_value("evidence", "prior_shift", value="0"),
+    "no members": changed_value("evidence", "members", value={}),
+    "a member of another kind": changed_value("evidence", "members", "os.system", value={"scale": 1.0}),
+    "a member without its arrays": changed_value("evidence", "members", "gaussian", value={"scale": 1.0}),
+    "members a list": changed_value("evidence", "members", value=["kernel"]),
+    "temper above 1": changed_value("temper", value=1.5),
+    "temper without its arrays": changed_value("temper", value=0.5),
     "window 0": changed_value("evidence", "window", value=0),
     "window too long": changed_value("evidence", "window", value=3),
     "giant window": changed_value("evidence", "window", value=10**30),
@@ -349,7 +358,7 @@ WRONG = {
     "skip a word": changed_value("stages", value=stages([1, 1, 1], [0.5, 0.5, 0.5], [0, 0, "0"])),
     "sizes fractions": changed_value("stages", value=stages([1, 1, 1.0], [0.5, 0.5, 0.5], [0, 0, 0])),
     "fingerprint of another model": changed_value("fingerprint", value=32 * "0"),
-    "another sigma, the old fingerprint": changed_value("evidence", "sigma", value=0.5),
+    "another sigma, the old fingerprint": changed_value("evidence", "members", "kernel", "sigma", value=0.5),
 }
 
 
@@ -471,6 +480,27 @@ class TestFirstFormat:
         with pytest.raises(drhmm.SnapshotError, match="has the format 1, this version of drhmm reads 2"):
             drhmm.load(self.PATH).resume(snapshot)
 
+    def test_is_saved_in_the_format_of_today(self):
+        model = drhmm.load(self.PATH)
+        assert from_bytes(to_bytes(model)).fingerprint == model.fingerprint
+
+
+class TestSecondFormat:
+    """The same for a file with a pool and a tempered chain."""
+
+    PATH = Path(__file__).parent / "data" / "format_2.drhmm"
+
+    def test_loads(self):
+        model = drhmm.load(self.PATH)
+        assert set(model.evidence.scales) == {"kernel", "additive", "gaussian"}
+        assert 0 < model.tempering.temper < 1
+
+    @pytest.mark.parametrize("method", ["smooth", "filter"])
+    def test_answers_as_it_did(self, method):
+        expected = np.load(self.PATH.with_suffix(".npz"))
+        model = drhmm.load(self.PATH)
+        np.testing.assert_allclose(model.predict_proba(expected["X"], method=method), expected[method], atol=1e-12)
+
 
 class TestWriting:
     def test_the_old_file_stays_when_the_disk_is_full(self, tmp_path):
@@ -585,6 +615,11 @@ class TestWriting:
         assert len(list(tmp_path.iterdir())) == 1
 
 
+def with_kernel(model, **changes):
+    """The model with other kernels."""
+    return replace(model, evidence=replace(model.evidence, kernel=replace(model.evidence.kernel, **changes)))
+
+
 class TestFingerprint:
     @pytest.mark.parametrize(
         "change",
@@ -594,9 +629,11 @@ class TestFingerprint:
             lambda m: replace(m, prior=np.array([0.2, 0.3, 0.5])),
             lambda m: replace(m, classes=np.array(["0", "1", "2"])),
             lambda m: replace(m, novelty=None),
-            lambda m: replace(m, evidence=replace(m.evidence, floor=0.02)),
-            lambda m: replace(m, evidence=replace(m.evidence, sigma=m.evidence.sigma * (1 + 1e-15))),
-            lambda m: replace(m, evidence=replace(m.evidence, theta=m.evidence.theta + 1e-9)),
+            lambda m: replace(m, evidence=replace(m.evidence, floor=0.03)),
+            lambda m: with_kernel(m, sigma=m.evidence.kernel.sigma * (1 + 1e-15)),
+            lambda m: with_kernel(m, theta=m.evidence.kernel.theta + 1e-9),
+            lambda m: replace(m, evidence=replace(m.evidence, prior_shift=0.1)),
+            lambda m: replace(m, tempering=Tempering(0.5, m.transmat, m.startprob, np.zeros(3))),
         ],
     )
     def test_changes_with_everything_that_inference_depends_on(self, change):

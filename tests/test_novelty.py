@@ -240,7 +240,7 @@ class TestBadInput:
             DensityRatioHMM(novelty=True, novelty_duration=0.5).fit(X, Y)
 
     def test_a_source_that_cannot_see_it(self):
-        with pytest.raises(ValueError, match="novelty=True needs ratio='least-squares'"):
+        with pytest.raises(ValueError, match="novelty=True needs ratio='pool', 'least-squares'"):
             DensityRatioHMM(novelty=True, ratio=FromClassifier(LogisticRegression())).fit(X, Y)
 
     def test_without_a_floor(self):

@@ -7,12 +7,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import _core
-from drhmm.evidence import KernelEvidence
 from drhmm.features import Framing
 from drhmm.ratios import LeastSquares
 from drhmm.reference import features as reference_features
 from drhmm.reference import ratios as reference
-from problems import blobs
+from problems import blobs, kernel_evidence
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def test_native_log_ratios_equal_the_reference(floor, evidence_scale, window):
     centers, theta = random.normal(size=(40, 2 * window)), random.normal(size=(40, 3)) * 0.1
     prior = np.array([0.2, 0.5, 0.3])
     mean, scale = np.array([0.5, -1.0]), np.array([2.0, 0.7])
-    evidence = KernelEvidence(Framing(mean, scale, window), centers, 0.8, theta, prior, floor, evidence_scale)
+    evidence = kernel_evidence(Framing(mean, scale, window), centers, 0.8, theta, prior, floor, evidence_scale)
     frames = reference_features.windows((samples - mean) / scale, np.array(lengths), window)
     estimates = reference.posterior_estimates(frames, centers, 0.8, theta)
     assert_allclose(evidence.estimates(samples, lengths, 2), estimates, rtol=1e-10, atol=1e-13)
@@ -95,7 +94,7 @@ class TestFloor:
     def evidence(self, floor, prior=(0.1, 0.9)):
         theta = np.array([[-1.0, -1.0], [1.0, -1.0]])
         framing = Framing(np.zeros(1), np.ones(1))
-        return KernelEvidence(framing, np.array([[0.0], [5.0]]), 1.0, theta, np.array(prior), floor, 1.0)
+        return kernel_evidence(framing, np.array([[0.0], [5.0]]), 1.0, theta, np.array(prior), floor, 1.0)
 
     def test_a_frame_that_every_class_estimates_as_zero_has_no_evidence(self):
         assert_array_equal(self.evidence(0.0).log_ratios(np.zeros((1, 1)), [1], 1), [[0.0, 0.0]])

@@ -1,16 +1,14 @@
-"""Folds, and the choice of sigma, rho and the evidence scale."""
+"""Folds, and the choice of sigma and rho."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import _core
-from drhmm.evidence_scale import HeldOutSmoothing
 from drhmm.ratios import LeastSquares
 from drhmm.reference import ratios as reference
-from drhmm.selection import RHO_GRID, contiguous_folds
+from drhmm.selection import RHO_GRID, contiguous_folds, folds_of
 from problems import blobs
 
 
@@ -21,6 +19,25 @@ def test_folds_are_contiguous_blocks_of_each_sequence():
 
 def test_short_sequences_are_spread_over_all_folds():
     assert_array_equal(np.bincount(contiguous_folds([1] * 50)), [10] * 5)
+
+
+class TestFolds:
+    def test_whole_sequences_where_there_are_as_many_as_folds(self):
+        sequence = np.repeat(np.arange(7), 4)
+        assert_array_equal(folds_of(sequence, np.tile([0, 1], 14), 2), sequence % 5)
+
+    def test_blocks_where_there_are_few_sequences(self):
+        sequence = np.repeat(np.arange(2), 10)
+        assert_array_equal(folds_of(sequence, np.tile([0, 1], 10), 2), contiguous_folds([10, 10]))
+
+    def test_blocks_where_a_class_would_be_all_in_one_fold(self):
+        sequence, codes = np.repeat(np.arange(5), 10), np.zeros(50, dtype=np.int64)
+        codes[:10] = 1
+        assert_array_equal(folds_of(sequence, codes, 2), contiguous_folds([10] * 5))
+
+    def test_frames_without_a_label_are_no_class(self):
+        sequence = np.repeat(np.arange(5), 4)
+        assert_array_equal(folds_of(sequence, np.full(20, -1), 3), sequence)
 
 
 class TestCrossValidation:
@@ -77,36 +94,3 @@ def test_only_rho_is_searched_when_sigma_is_given():
 def test_nothing_is_searched_when_both_are_given():
     frames, states = blobs(2)
     assert LeastSquares(sigma=1.0, rho="default").fit(frames, np.eye(3)[states]).selection_ is None
-
-
-class TestEvidenceScale:
-    CHAIN = (np.array([[0.95, 0.05], [0.05, 0.95]]), np.array([0.5, 0.5]))
-
-    def evidence(self, repeats, strength=1.0):
-        """Honest log ratios of two unit Gaussians, every frame repeated."""
-        random = np.random.default_rng(3)
-        states = np.repeat(np.arange(40) % 2, 20)
-        values = random.normal(size=len(states)) + states
-        log_ratios = np.stack([0.5 - values, np.zeros(len(states))], axis=1) * strength
-        return np.repeat(log_ratios, repeats, axis=0), np.repeat(states, repeats)
-
-    def chosen(self, log_ratios, states):
-        return HeldOutSmoothing(states, [len(states)], *self.CHAIN, 1).choose(log_ratios)
-
-    def test_repeated_frames_count_less(self):
-        log_ratios, states = self.evidence(repeats=8)
-        assert self.chosen(log_ratios, states) <= 0.25
-
-    def test_honest_evidence_is_left_alone(self):
-        log_ratios, states = self.evidence(repeats=1)
-        assert self.chosen(log_ratios, states) == 1.0
-
-    def test_too_cautious_evidence_counts_more(self):
-        log_ratios, states = self.evidence(repeats=1, strength=0.25)
-        assert self.chosen(log_ratios, states) >= 2.0
-
-    @pytest.mark.parametrize("code", [0, 1])
-    def test_sequences_without_a_change_say_nothing(self, code):
-        log_ratios, _ = self.evidence(repeats=8)
-        states = np.full(len(log_ratios), code)
-        assert self.chosen(log_ratios, states) == 1.0

@@ -92,7 +92,7 @@ def test_of_another_model_is_refused(snapshot):
 
 def test_of_the_same_model_with_another_number_is_refused(snapshot):
     model = live.model("novelty")
-    other = replace(model, evidence=replace(model.evidence, floor=0.011))
+    other = replace(model, evidence=replace(model.evidence, floor=0.021))
     with pytest.raises(SnapshotError, match="belongs to another model"):
         other.resume(snapshot)
 
@@ -163,7 +163,7 @@ def test_a_giant_number_of_rows_is_refused(snapshot):
 def test_frames_that_exclude_states_by_any_number_can_be_resumed():
     """A chain in which every transition is possible takes log ratios however far apart they are."""
     model = live.model("plain")
-    loud = replace(model, evidence=replace(model.evidence, evidence_scale=1e13))
+    loud = replace(model, evidence=replace(model.evidence, kernel=replace(model.evidence.kernel, scale=1e13)))
     stream, X = loud.stream(lag=2), live.samples(0, 20)
     for x in X[:10]:
         stream.step(x)

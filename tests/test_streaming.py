@@ -573,21 +573,23 @@ def test_log_ratios_without_a_floor_differ_from_batch_by_the_rounding_of_their_s
     The size of a kernel is its value times that of its exponent, which is made from |y|^2, |c|^2 and y.c.
     """
     X, y = blobs(3, n_frames=400, separation=2.0)
-    model = DensityRatioHMM(n_basis=30, floor=0.0, sigma=0.3, evidence_scale=1.0, random_state=0).fit(X, y).model_
+    settings = {"ratio": "least-squares", "floor": 0.0, "sigma": 0.3, "evidence_scale": 1.0, "transition_temper": 1.0}
+    model = DensityRatioHMM(n_basis=30, random_state=0, **settings).fit(X, y).model_
+    kernel = model.evidence.kernel
     evidence, samples = model.evidence, live.samples(5, 3000)
     stream, streamed = model.stream(), []
     for x in samples:
         stream.step(x)
         streamed.append(stream._live.state()["evidence"][0, 0])
-    origin = evidence.centers.mean(axis=0)
+    origin = kernel.centers.mean(axis=0)
     frames = (samples - evidence.framing.mean) / evidence.framing.scale - origin
-    centers = evidence.centers - origin
-    exponents = ((frames[:, None] - centers) ** 2).sum(axis=2) / (2 * evidence.sigma**2)
-    parts = ((frames**2).sum(axis=1)[:, None] + (centers**2).sum(axis=1)) / (2 * evidence.sigma**2)
+    centers = kernel.centers - origin
+    exponents = ((frames[:, None] - centers) ** 2).sum(axis=2) / (2 * kernel.sigma**2)
+    parts = ((frames**2).sum(axis=1)[:, None] + (centers**2).sum(axis=1)) / (2 * kernel.sigma**2)
     features, batch = np.exp(-exponents), evidence.log_ratios(samples, [len(samples)], 1)
     there = np.isfinite(batch)
     assert_array_equal(np.isfinite(streamed), there)
-    sizes = (features * (1 + parts)) @ np.abs(evidence.theta)
-    cancellation = (sizes / np.abs(features @ evidence.theta))[there]
+    sizes = (features * (1 + parts)) @ np.abs(kernel.theta)
+    cancellation = (sizes / np.abs(features @ kernel.theta))[there]
     assert cancellation.max() > 1000
     assert (np.abs(np.array(streamed)[there] - batch[there]) <= 8 * 2.0**-53 * (1 + cancellation)).all()

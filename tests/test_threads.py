@@ -162,9 +162,8 @@ def test_steps_of_many_rows_leave_the_interpreter_to_others(large_model):
 
 def test_the_first_long_gap_of_many_states_leaves_the_interpreter_to_others(large_model):
     transmat = 0.7 * np.eye(60) + 0.3 * np.eye(60)[np.arange(1, 61) % 60]
-    evidence = replace(
-        large_model.evidence, theta=np.resize(large_model.evidence.theta, (1500, 60)), prior=np.full(60, 1 / 60)
-    )
+    kernel = replace(large_model.evidence.kernel, theta=np.resize(large_model.evidence.kernel.theta, (1500, 60)))
+    evidence = replace(large_model.evidence, kernel=kernel, additive=None, gaussian=None, prior=np.full(60, 1 / 60))
     parts = {"classes": np.arange(60), "transmat": transmat, "startprob": np.full(60, 1 / 60)}
     model = replace(large_model, prior=np.full(60, 1 / 60), evidence=evidence, **parts)
     assert turns_of_another_thread(lambda: model.stream().step(np.zeros(40), dt=2**53)) > 10

@@ -196,7 +196,7 @@ class TestPartialFit:
         evidence = estimator.model_.evidence
         frames = evidence.framing.frames(X, [300])
         everything = _core.GramStatistics(60, 3)
-        everything.add(frames, np.eye(3)[Y], np.ones(300), evidence.centers, 1.0)
+        everything.add(frames, np.eye(3)[Y], np.ones(300), evidence.kernel.centers, 1.0)
         theta = _core.RegularizedGram(everything.gram, 0.01 * 300).solve(everything.moment)
         assert_allclose(estimator.theta_, theta, rtol=1e-9, atol=1e-12)
 
@@ -262,7 +262,7 @@ class TestPartialFit:
             ({"transition_prior": np.ones((3, 3))}, r"transition_prior was 1.0 in the first block and is array"),
             ({"novelty": True}, "novelty was False in the first block and is True now"),
             ({"random_state": 1}, "random_state was 0 in the first block and is 1 now"),
-            ({"ratio": LeastSquares()}, r"ratio was 'least-squares' in the first block and is LeastSquares\(\) now"),
+            ({"ratio": LeastSquares()}, r"ratio was 'pool' in the first block and is LeastSquares\(\) now"),
         ],
         ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
     )
@@ -311,5 +311,5 @@ class TestPartialFit:
             DensityRatioHMM(**FIXED).partial_fit(X[Y < 2], Y[Y < 2], classes=[0, 1, 2])
 
     def test_a_source_without_statistics(self):
-        with pytest.raises(ValueError, match="partial_fit needs ratio='least-squares'"):
+        with pytest.raises(ValueError, match="partial_fit needs sources that are learned from sums"):
             DensityRatioHMM(ratio=FromDensities("gmm")).partial_fit(X, Y)

@@ -12,6 +12,7 @@ import sklearn_crfsuite
 from hmmlearn.hmm import GMMHMM
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -88,10 +89,10 @@ class TunedSVM(ClassifierMixin, BaseEstimator):
 
 
 class ChainOfRatios:
-    """Our recursion with any evidence; transitions, standardisation and evidence scale are the same for all."""
+    """Our recursion with any evidence; chain, standardisation, choice of scale and temper are the same for all."""
 
-    def __init__(self, ratio, window, seed):
-        self.model = DensityRatioHMM(ratio=ratio, window=window, random_state=seed, n_threads=1)
+    def __init__(self, ratio, window, seed, **settings):
+        self.model = DensityRatioHMM(ratio=ratio, window=window, random_state=seed, n_threads=1, **settings)
 
     def fit(self, X, y, lengths):
         self.model.fit(X, y, lengths=lengths)
@@ -181,13 +182,16 @@ class LinearChainCRF:
 
     N_BINS, PENALTIES, PIECE, N_FOLDS = 10, (0.1, 1.0, 10.0, 100.0), 500, 3
 
-    def __init__(self, window):
-        self.window = window
+    def __init__(self, window, with_bins=True):
+        self.window, self.with_bins = window, with_bins
 
     def _items(self, X, lengths):
         frames = windows(X, lengths, self.window)
-        values, bins = self.scaler.transform(frames), self.bins.transform(frames).astype(int)
+        values = self.scaler.transform(frames)
         names = [f"x{k}" for k in range(values.shape[1])]
+        if not self.with_bins:
+            return cut([dict(zip(names, row, strict=True)) for row in values.tolist()], lengths)
+        bins = self.bins.transform(frames).astype(int)
         words = [[f"{name}={b}" for b in range(self.N_BINS)] for name in names]
         items = [
             dict(zip(names, row, strict=True)) | {words[k][b]: 1.0 for k, b in enumerate(places)}
@@ -236,7 +240,7 @@ class Peer:
 
 
 PEERS = {
-    "density ratio HMM": Peer(lambda window, seed: ChainOfRatios("least-squares", window, seed), True),
+    "density ratio HMM": Peer(lambda window, seed: ChainOfRatios("pool", window, seed), True),
     "GMM-HMM": Peer(lambda window, seed: ChainOfRatios(FromDensities("gmm"), window, seed), False),
     "KDE-HMM": Peer(
         lambda window, seed: ChainOfRatios(SomeFrames(FromDensities("kde"), random_state=seed), window, seed), True
@@ -251,4 +255,36 @@ PEERS = {
     ),
     "hmmlearn GMMHMM per class": Peer(MixtureHMMPerClass, True),
     "linear-chain CRF": Peer(lambda window, seed: LinearChainCRF(window), False),
+}
+
+
+#: The paper: kernel least squares without a floor, a scale or a temper.
+PAPER = {"floor": 0.0, "evidence_scale": 1.0, "transition_temper": 1.0, "n_basis": 500}
+
+
+def _logistic():
+    return LogisticRegression(max_iter=1000)
+
+
+def _boosting(seed):
+    return HistGradientBoostingClassifier(random_state=seed)
+
+
+#: Every system of the arena, by how it is made from a window and a seed; ours first, cheap ones before dear ones.
+ARENA = {
+    "pool (default)": lambda window, seed: ChainOfRatios("pool", window, seed),
+    "kernels alone, 500": lambda window, seed: ChainOfRatios("least-squares", window, seed, n_basis=500),
+    "paper": lambda window, seed: ChainOfRatios("least-squares", window, seed, **PAPER),
+    "LR": lambda window, seed: FrameAlone(_logistic(), window),
+    "LR-HMM": lambda window, seed: ChainOfRatios(FromClassifier(_logistic()), window, seed),
+    "GMM-HMM": lambda window, seed: ChainOfRatios(FromDensities("gmm"), window, seed),
+    "boosting": lambda window, seed: FrameAlone(_boosting(seed), window),
+    "boosting, 9 frames": lambda window, seed: FrameAlone(_boosting(seed), max(window, 9)),
+    "boosting-HMM": lambda window, seed: ChainOfRatios(FromClassifier(_boosting(seed)), window, seed),
+    "KDE-HMM": lambda window, seed: ChainOfRatios(SomeFrames(FromDensities("kde"), random_state=seed), window, seed),
+    "SVM": lambda window, seed: FrameAlone(TunedSVM(random_state=seed), window),
+    "SVM-HMM": lambda window, seed: ChainOfRatios(FromClassifier(TunedSVM(random_state=seed)), window, seed),
+    "GMMHMM (hmmlearn)": MixtureHMMPerClass,
+    "CRF": lambda window, seed: LinearChainCRF(window, with_bins=False),
+    "CRF, deciles": lambda window, seed: LinearChainCRF(window),
 }

@@ -36,7 +36,7 @@ ESTIMATES = {"frame": "frame alone", "filter": "filtered", "smooth": "smoothed"}
 
 def system(name, seed):
     """A model that is not fitted: the same chain for all, evidence with its settings chosen from the training data."""
-    ratio = {"density ratio": "least-squares", "KDE": FromDensities("kde"), "GMM": FromDensities("gmm")}[name]
+    ratio = {"density ratio": "pool", "KDE": FromDensities("kde"), "GMM": FromDensities("gmm")}[name]
     return DensityRatioHMM(
         window=WINDOW, ratio=ratio, transmat=TRANSMAT, startprob=STARTPROB, random_state=seed, n_threads=1
     )

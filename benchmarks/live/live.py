@@ -39,7 +39,8 @@ def learned(n_basis, n_columns, **settings):
     X, y = blobs(3000, random_state=0)
     wide = np.random.default_rng(0).normal(size=(2, n_columns))
     X = X @ wide
-    model = DensityRatioHMM(n_basis=n_basis, random_state=0, sigma=2.0, rho=0.003, evidence_scale=1.0, **settings)
+    fixed = {"ratio": "least-squares", "sigma": 2.0, "rho": 0.003, "evidence_scale": 1.0, "transition_temper": 1.0}
+    model = DensityRatioHMM(n_basis=n_basis, random_state=0, **fixed, **settings)
     return model.fit(X, y).model_, X
 
 
@@ -92,13 +93,13 @@ def latency(n_frames):
     evidence = model.evidence
     stream, expected = model.stream(), model.predict_proba(X, method="filter")
     np.testing.assert_allclose([stream.step(x) for x in X], expected, atol=1e-12)
-    centers, theta, prior = evidence.centers, evidence.theta, evidence.prior
+    centers, theta, prior = evidence.kernel.centers, evidence.kernel.theta, evidence.prior
     mean, scale, a = evidence.framing.mean, evidence.framing.scale, model.transmat
 
     def by_hand(x, message):
         frame = (x - mean) / scale
-        phi = np.exp(-((centers - frame) ** 2).sum(axis=1) / (2 * evidence.sigma**2))
-        q = np.maximum(phi @ theta, evidence.floor * 3 * prior) / prior
+        phi = np.exp(-((centers - frame) ** 2).sum(axis=1) / (2 * evidence.kernel.sigma**2))
+        q = np.maximum(phi @ theta, evidence.least_ratio * prior) / prior
         message = (message @ a) * q
         return message / message.sum()
 

@@ -43,7 +43,7 @@ def learn(folder: Path) -> None:
             model = DensityRatioHMM(**common, **settings[kind]).fit(X * [1, kind != "plain"], y).model_
         if kind == "impossible":
             transmat = np.array([[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.2, 0.0, 0.8]])
-            model = replace(model, transmat=transmat, startprob=np.array([0.5, 0.5, 0.0]))
+            model = replace(model, transmat=transmat, startprob=np.array([0.5, 0.5, 0.0]), tempering=None)
         model.save(folder / f"{kind}.drhmm")
 
 

@@ -21,8 +21,8 @@ def kernel_problem(n_frames, n_basis, n_columns):
     X, y = blobs(max(2000, 2 * n_basis), random_state=0)
     X = X @ np.random.default_rng(0).normal(size=(2, n_columns))
     X += 0.3 * np.random.default_rng(1).normal(size=X.shape)
-    settings = {"sigma": 2.0, "rho": 3e-3, "evidence_scale": 1.0, "random_state": 0}
-    model = DensityRatioHMM(n_basis=n_basis, **settings).fit(X, y).model_
+    settings = {"ratio": "least-squares", "sigma": 2.0, "rho": 3e-3, "evidence_scale": 1.0, "transition_temper": 1.0}
+    model = DensityRatioHMM(n_basis=n_basis, random_state=0, **settings).fit(X, y).model_
     samples = np.resize(X, (n_frames, n_columns))
     return model, samples + 0.01 * np.random.default_rng(2).normal(size=samples.shape)
 
@@ -30,7 +30,7 @@ def kernel_problem(n_frames, n_basis, n_columns):
 def blocked_estimates(model, X, block=1000):
     """Kernel expansions as one would write them in numpy: products, exponentials and products, block by block."""
     evidence_ = model.evidence
-    centers, theta, gamma = evidence_.centers, evidence_.theta, -0.5 / evidence_.sigma**2
+    centers, theta, gamma = evidence_.kernel.centers, evidence_.kernel.theta, -0.5 / evidence_.kernel.sigma**2
     result, norms = np.empty((len(X), theta.shape[1])), (centers**2).sum(axis=1)
     for first in range(0, len(X), block):
         frames = (X[first : first + block] - evidence_.framing.mean) / evidence_.framing.scale

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "drhmm/ratio/cross_validation.hpp"
-#include "drhmm/ratio/least_squares.hpp"
+#include "drhmm/ratio/pooled_ratio.hpp"
 #include "drhmm/recursion/smooth.hpp"
 #include "drhmm/recursion/stretches.hpp"
 #include "drhmm/recursion/viterbi.hpp"
@@ -44,13 +44,16 @@ struct Evidence {
 
 struct Kernels {
   RowMatrix samples = normal(1000, 10, 1), centers = normal(300, 10, 2);
-  LeastSquaresRatio ratio{Framing{Vector::Zero(10), Vector::Ones(10), 1},
-                          ConstRows(centers.data(), 300, 10),
-                          2.0,
-                          normal(300, 3, 3),
-                          Vector::Constant(3, 1.0 / 3),
-                          0.01,
-                          1.0};
+  ConstRows places{centers.data(), 300, 10};
+  Matrix theta = normal(300, 3, 3);
+  PooledRatio ratio{Framing{Vector::Zero(10), Vector::Ones(10), 1},
+                    Vector::Constant(3, 1.0 / 3),
+                    0.03,
+                    0.01,
+                    Vector::Zero(3),
+                    PoolMember<KernelEstimate>{{{places, 2.0, theta}, {places, 2.0, theta}}, 1.0},
+                    {},
+                    {}};
 };
 
 using Work = std::function<Index(int)>;

@@ -19,7 +19,7 @@ def kernel_rows(scale, repeats):
     n_frames = max(2000, 100_000 // scale)
     model, X = kernel_problem(n_frames, n_basis=300, n_columns=10)
     evidence_ = model.evidence
-    centers, theta, sigma = evidence_.centers, evidence_.theta, evidence_.sigma
+    centers, theta, sigma = evidence_.kernel.centers, evidence_.kernel.theta, evidence_.kernel.sigma
     frames = (X - evidence_.framing.mean) / evidence_.framing.scale
     ridge = KernelRidge(kernel="rbf", gamma=0.5 / sigma**2)
     ridge.X_fit_, ridge.dual_coef_, ridge.n_features_in_ = centers, theta, centers.shape[1]
@@ -85,9 +85,9 @@ def _exponentials(n):
 def stream_row(scale, repeats):
     model, X = kernel_problem(3000, n_basis=300, n_columns=10)
     evidence_ = model.evidence
-    centers, theta, prior = evidence_.centers, evidence_.theta, evidence_.prior
-    mean, inverse, gamma = evidence_.framing.mean, 1 / evidence_.framing.scale, -0.5 / evidence_.sigma**2
-    floors, a = evidence_.floor * 3 * prior, model.transmat
+    centers, theta, prior = evidence_.kernel.centers, evidence_.kernel.theta, evidence_.prior
+    mean, inverse, gamma = evidence_.framing.mean, 1 / evidence_.framing.scale, -0.5 / evidence_.kernel.sigma**2
+    floors, a = evidence_.least_ratio * prior, model.transmat
     n_frames = max(300, 3000 // scale)
     samples = list(X[:n_frames])
 

@@ -1,12 +1,17 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "complete.hpp"
 #include "drhmm/ratio/cross_validation.hpp"
 #include "drhmm/ratio/gram.hpp"
-#include "drhmm/ratio/least_squares.hpp"
+#include "drhmm/ratio/pooled_ratio.hpp"
 #include "drhmm/ratio/solve.hpp"
 #include "framing.hpp"
 #include "released.hpp"
@@ -77,21 +82,83 @@ Array moment(const Array& frames, const Array& targets, const Array& centers, do
   return to_numpy(result);
 }
 
-LeastSquaresRatio make_ratio(const Array& centers, double sigma, const Array& theta, const Array& prior, double floor,
-                             double evidence_scale, const Array& mean, const Array& scale, Index window) {
-  const ConstRows center_rows = rows(centers, "centers");
-  const ConstRows theta_rows = rows(theta, "theta");
-  Framing framing = make_framing(mean, scale, window);
-  require(center_rows.rows() > 0 && center_rows.rows() == theta_rows.rows(), "theta must have one row per center");
-  require(center_rows.cols() == framing.frame_size(), "centers must have window * d columns");
-  require(prior.ndim() == 1 && prior.shape(0) == theta_rows.cols() && theta_rows.cols() > 0,
-          "prior must have one entry per column of theta");
-  return {std::move(framing), center_rows, sigma, theta_rows, vector(prior, "prior"), floor, evidence_scale};
+using KernelArrays = std::tuple<Array, double, Array, double>;
+using AdditiveArrays = std::tuple<Array, Array, Array, Array, Array, Array, double>;
+using GaussianArrays = std::tuple<Array, Array, Array, Array, double>;
+
+void require_shape(const Array& values, Index n_rows, Index n_columns, const char* name) {
+  const ConstRows given = rows(values, name);
+  if (given.rows() != n_rows || given.cols() != n_columns) {
+    throw std::invalid_argument(std::string(name) + " must have the shape (" + std::to_string(n_rows) + ", " +
+                                std::to_string(n_columns) + ")");
+  }
 }
 
-using Evaluate = void (LeastSquaresRatio::*)(const ConstRows&, const Lengths&, int, bool, Rows) const;
+void require_size(const Array& values, Index size, const char* name) {
+  if (vector(values, name).size() != size) {
+    throw std::invalid_argument(std::string(name) + " must have the size " + std::to_string(size));
+  }
+}
 
-Array run(const LeastSquaresRatio& self, Evaluate evaluate, const Array& samples, const Lengths& lengths, int n_threads,
+std::optional<PoolMember<KernelEstimate>> kernel_member(const std::optional<KernelArrays>& arrays, Index d, Index s) {
+  if (!arrays) return std::nullopt;
+  const auto& [centers, sigma, theta, scale] = *arrays;
+  const ConstRows center_rows = rows(centers, "centers");
+  require(center_rows.rows() > 0, "centers must not be empty");
+  require_shape(centers, center_rows.rows(), d, "centers");
+  require_shape(theta, center_rows.rows(), s, "theta");
+  const Matrix coefficients = rows(theta, "theta");
+  return PoolMember<KernelEstimate>{{{center_rows, sigma, coefficients}, {center_rows, sigma, coefficients}}, scale};
+}
+
+std::optional<PoolMember<AdditiveTables>> additive_member(const std::optional<AdditiveArrays>& arrays, Index d,
+                                                          Index s) {
+  if (!arrays) return std::nullopt;
+  const auto& [low, high, edges, intercept, slopes, steps, scale] = *arrays;
+  require_size(low, d, "low");
+  require_size(high, d, "high");
+  require_shape(edges, d, AdditiveTables::kEdges, "edges");
+  require_size(intercept, s, "intercept");
+  require_shape(slopes, d, s, "slopes");
+  require_shape(steps, d * AdditiveTables::kBins, s, "steps");
+  return PoolMember<AdditiveTables>{{vector(low, "low"), vector(high, "high"), rows(edges, "edges"),
+                                     vector(intercept, "intercept"), rows(slopes, "slopes"), rows(steps, "steps")},
+                                    scale};
+}
+
+std::optional<PoolMember<ClassGaussians>> gaussian_member(const std::optional<GaussianArrays>& arrays, Index d,
+                                                          Index s) {
+  if (!arrays) return std::nullopt;
+  const auto& [origin, means, whitening, log_scales, scale] = *arrays;
+  require_size(origin, d, "origin");
+  require_shape(means, s, d, "means");
+  require_shape(whitening, s * d, d, "whitening");
+  require_size(log_scales, s, "log_scales");
+  return PoolMember<ClassGaussians>{
+      {vector(origin, "origin"), rows(means, "means"), rows(whitening, "whitening"), vector(log_scales, "log_scales")},
+      scale};
+}
+
+PooledRatio make_ratio(const Array& mean, const Array& scale, Index window, const Array& prior, double least_ratio,
+                       double floor, const Array& shift, const std::optional<KernelArrays>& kernels,
+                       const std::optional<AdditiveArrays>& additive, const std::optional<GaussianArrays>& gaussians) {
+  Framing framing = make_framing(mean, scale, window);
+  const Index d = framing.frame_size(), s = vector(prior, "prior").size();
+  require(d > 0 && s > 0, "mean and prior must not be empty");
+  require_size(shift, s, "shift");
+  return {std::move(framing),
+          vector(prior, "prior"),
+          least_ratio,
+          floor,
+          vector(shift, "shift"),
+          kernel_member(kernels, d, s),
+          additive_member(additive, d, s),
+          gaussian_member(gaussians, d, s)};
+}
+
+using Evaluate = void (PooledRatio::*)(const ConstRows&, const Lengths&, int, bool, Rows) const;
+
+Array run(const PooledRatio& self, Evaluate evaluate, const Array& samples, const Lengths& lengths, int n_threads,
           bool single, Index n_columns) {
   const ConstRows input = rows(samples, "samples");
   require(input.cols() == self.framing().n_columns(), "samples must have the columns the ratio was learned from");
@@ -105,14 +172,15 @@ Array run(const LeastSquaresRatio& self, Evaluate evaluate, const Array& samples
   return output;
 }
 
-Array estimates(const LeastSquaresRatio& self, const Array& samples, const Lengths& lengths, int n_threads,
-                bool single) {
-  return run(self, &LeastSquaresRatio::estimates, samples, lengths, n_threads, single, self.n_states());
+Array estimates(const PooledRatio& self, const Array& samples, const Lengths& lengths, int n_threads, bool single) {
+  require(self.has_kernels(), "there are no kernels whose estimates these are");
+  return run(self, &PooledRatio::estimates, samples, lengths, n_threads, single, self.n_states());
 }
 
-Array log_ratios(const LeastSquaresRatio& self, const Array& samples, const Lengths& lengths, int n_threads,
+Array log_ratios(const PooledRatio& self, const Array& samples, const Lengths& lengths, int n_threads,
                  bool with_novelty, bool single) {
-  return run(self, &LeastSquaresRatio::log_ratios, samples, lengths, n_threads, single,
+  require(self.has_kernels() || !with_novelty, "novelty needs kernels");
+  return run(self, &PooledRatio::log_ratios, samples, lengths, n_threads, single,
              self.n_states() + (with_novelty ? 1 : 0));
 }
 
@@ -182,14 +250,16 @@ void bind_ratio(py::module_& module) {
              py::arg("relative_rhos"), py::arg("n_threads") = 1, py::arg("with_estimates") = true,
              "Held-out squared loss, (sigmas, rhos, folds), and held-out estimates, (sigmas, rhos, n, S), of folds "
              "that follow one another in frames.");
-  py::class_<LeastSquaresRatio, std::shared_ptr<LeastSquaresRatio>>(
-      module, "LeastSquaresRatio", py::module_local(), py::is_final(), complete(),
-      "Log density ratios between states from least-squares posterior estimates.")
-      .def(py::init(&make_ratio), py::kw_only(), py::arg("centers").noconvert(), py::arg("sigma"),
-           py::arg("theta").noconvert(), py::arg("prior").noconvert(), py::arg("floor"), py::arg("evidence_scale"),
-           py::arg("mean").noconvert(), py::arg("scale").noconvert(), py::arg("window"))
+  py::class_<PooledRatio, std::shared_ptr<PooledRatio>>(
+      module, "PooledRatio", py::module_local(), py::is_final(), complete(),
+      "Log density ratios between states: a pool of kernel, additive and Gaussian estimates.")
+      .def(py::init(&make_ratio), py::kw_only(), py::arg("mean").noconvert(), py::arg("scale").noconvert(),
+           py::arg("window"), py::arg("prior").noconvert(), py::arg("least_ratio"), py::arg("floor"),
+           py::arg("shift").noconvert(), py::arg("kernel") = py::none(), py::arg("additive") = py::none(),
+           py::arg("gaussian") = py::none())
       .def("estimates", &estimates, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("n_threads") = 1,
-           py::arg("single") = false, "theta_i^T phi(y), unclipped, (n, S); rows of NaN where a frame is missing.")
+           py::arg("single") = false,
+           "theta_i^T phi(y) of the kernels, unclipped, (n, S); rows of NaN where a frame is missing.")
       .def("log_ratios", &log_ratios, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("n_threads") = 1,
            py::arg("with_novelty") = false, py::arg("single") = false,
            "log w_i(y), (n, S), and with novelty log w_* as column S; rows of NaN where a frame is missing.");

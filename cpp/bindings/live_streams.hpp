@@ -18,12 +18,11 @@ namespace drhmm::bindings {
 
 class LiveStreams {
  public:
-  LiveStreams(Streams streams, std::shared_ptr<LeastSquaresRatio> ratio)
+  LiveStreams(Streams streams, std::shared_ptr<PooledRatio> ratio)
       : streams_(std::move(streams)), ratio_(std::move(ratio)) {}
 
   static std::unique_ptr<LiveStreams> make(std::shared_ptr<const Chain> chain, const Array& mean, const Array& scale,
-                                           Index window, Index n_known, Index lag,
-                                           std::shared_ptr<LeastSquaresRatio> ratio) {
+                                           Index window, Index n_known, Index lag, std::shared_ptr<PooledRatio> ratio) {
     require(chain != nullptr, "chain must not be None");
     require(n_known == chain->n_columns() || n_known == chain->n_columns() - 1, "n_known must be S or S - 1");
     check_size(lag, "lag");
@@ -232,7 +231,7 @@ class LiveStreams {
 
   mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   Streams streams_;
-  std::shared_ptr<LeastSquaresRatio> ratio_;
+  std::shared_ptr<PooledRatio> ratio_;
 };
 
 }  // namespace drhmm::bindings

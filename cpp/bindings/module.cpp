@@ -3,6 +3,7 @@
 namespace drhmm::bindings {
 
 void bind_features(pybind11::module_& module);
+void bind_gradient(pybind11::module_& module);
 void bind_ratio(pybind11::module_& module);
 void bind_recursion(pybind11::module_& module);
 void bind_stream(pybind11::module_& module);
@@ -15,6 +16,7 @@ PYBIND11_MODULE(DRHMM_MODULE, module, pybind11::mod_gil_not_used()) {
   drhmm::bindings::bind_features(module);
   drhmm::bindings::bind_ratio(module);
   drhmm::bindings::bind_recursion(module);
+  drhmm::bindings::bind_gradient(module);
   drhmm::bindings::bind_stream(module);
   module.attr("ISA") = DRHMM_ISA;
   // Classes are pickled by the name that every machine knows, not by that of the variant.

@@ -5,12 +5,34 @@
 
 #include "drhmm/ratio/cross_validation.hpp"
 #include "drhmm/ratio/gram.hpp"
-#include "drhmm/ratio/least_squares.hpp"
+#include "drhmm/ratio/pooled_ratio.hpp"
 #include "drhmm/ratio/solve.hpp"
 
 using namespace drhmm;
 
 namespace {
+
+// A pool of all three members on frames of two columns.
+PooledRatio pool(const ConstRows& centers, Index n_states) {
+  const Matrix theta = Matrix::Random(centers.rows(), n_states);
+  RowMatrix edges(2, AdditiveTables::kEdges);
+  for (Index k = 0; k < edges.cols(); ++k) edges.col(k).setConstant(0.2 * static_cast<double>(k) - 0.8);
+  const RowMatrix means = RowMatrix::Random(n_states, 2), whitening = RowMatrix::Random(2 * n_states, 2);
+  const Vector prior = Vector::Constant(n_states, 1.0 / static_cast<double>(n_states));
+  return {{Vector::Zero(2), Vector::Ones(2), 1},
+          prior,
+          0.06,
+          0.02,
+          Vector::Random(n_states),
+          PoolMember<KernelEstimate>{{{centers, 0.5, theta}, {centers, 0.5, theta}}, 1.0},
+          PoolMember<AdditiveTables>{
+              {Vector::Constant(2, -1), Vector::Ones(2), ConstRows(edges.data(), 2, edges.cols()), prior,
+               RowMatrix::Random(2, n_states), RowMatrix::Random(2 * AdditiveTables::kBins, n_states)},
+              0.5},
+          PoolMember<ClassGaussians>{{Vector::Zero(2), ConstRows(means.data(), n_states, 2),
+                                      ConstRows(whitening.data(), 2 * n_states, 2), Vector::Zero(n_states)},
+                                     0.25}};
+}
 
 struct Training {
   RowMatrix frames = RowMatrix::Random(1300, 2);
@@ -94,10 +116,22 @@ TEST_CASE("held-out loss and estimates equal those of explicit predictions") {
   CHECK(ConstRows(estimates.data(), 500, 3).isApprox(expected, 1e-9));
 }
 
+TEST_CASE("a single frame has the log ratios that it has among others") {
+  const Training training;
+  const PooledRatio ratio = pool(training.rows(training.centers, 0, 20), 3);
+  RowMatrix batch(300, 3);
+  ratio.log_ratios(training.rows(training.frames, 0, 300), {300}, 1, false, Rows(batch.data(), 300, 3));
+  std::vector<double> scratch(ratio.scratch_size());
+  Eigen::RowVectorXd alone(3);
+  for (Index k = 0; k < 300; ++k) {
+    ratio.log_ratios_of_one(training.frames.row(k).data(), false, scratch.data(), alone.data(), 3);
+    CHECK(alone.isApprox(batch.row(k), 1e-12));
+  }
+}
+
 TEST_CASE("log ratios are the same on any number of threads") {
   const Training training;
-  const LeastSquaresRatio ratio({Vector::Zero(2), Vector::Ones(2), 1}, training.rows(training.centers, 0, 20), 0.5,
-                                Matrix::Random(20, 3), Vector::Constant(3, 1.0 / 3), 0.01, 1.0);
+  const PooledRatio ratio = pool(training.rows(training.centers, 0, 20), 3);
   RowMatrix one(1300, 3), four(1300, 3);
   ratio.log_ratios(training.rows(training.frames, 0, 1300), {1300}, 1, false, Rows(one.data(), 1300, 3));
   ratio.log_ratios(training.rows(training.frames, 0, 1300), {1300}, 4, false, Rows(four.data(), 1300, 3));

@@ -77,8 +77,10 @@ TEST_CASE("steps of many streams") {
   const Problem problem(1, 3, 1.0);
   const Framing framing{Vector::Zero(2), Vector::Ones(2), 1};
   const RowMatrix centers = RowMatrix::Random(20, 2);
-  const LeastSquaresRatio ratio(framing, ConstRows(centers.data(), 20, 2), 0.5, Matrix::Random(20, 3),
-                                Vector::Constant(3, 1.0 / 3), 0.01, 1.0);
+  const ConstRows places(centers.data(), 20, 2);
+  const Matrix theta = Matrix::Random(20, 3);
+  const PooledRatio ratio(framing, Vector::Constant(3, 1.0 / 3), 0.03, 0.01, Vector::Zero(3),
+                          PoolMember<KernelEstimate>{{{places, 0.5, theta}, {places, 0.5, theta}}, 1.0}, {}, {});
   constexpr Index n = 1500;
   RowMatrix answers[2];
   for (const int n_threads : {1, 4}) {

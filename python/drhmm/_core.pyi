@@ -67,6 +67,15 @@ def viterbi(
 def expectation(
     chain: Chain, log_ratios: _Array, lengths: Sequence[int], n_threads: int = 1
 ) -> tuple[_Report, _Array, _Array, _Array]: ...
+def smoothing_loss(
+    evidence: _Array,
+    codes: npt.NDArray[np.int64],
+    transitions: _Array,
+    start: _Array,
+    lengths: Sequence[int],
+    with_gradient: bool = True,
+    n_threads: int = 1,
+) -> tuple[float, _Array, _Array, _Array]: ...
 
 @final
 class GramStatistics:
@@ -89,19 +98,20 @@ class RegularizedGram:
     def solve(self, moment: _Array) -> _Array: ...
 
 @final
-class LeastSquaresRatio:
+class PooledRatio:
     def __init__(
         self,
         *,
-        centers: _Array,
-        sigma: float,
-        theta: _Array,
-        prior: _Array,
-        floor: float,
-        evidence_scale: float,
         mean: _Array,
         scale: _Array,
         window: int,
+        prior: _Array,
+        least_ratio: float,
+        floor: float,
+        shift: _Array,
+        kernel: tuple[_Array, float, _Array, float] | None = None,
+        additive: tuple[_Array, _Array, _Array, _Array, _Array, _Array, float] | None = None,
+        gaussian: tuple[_Array, _Array, _Array, _Array, float] | None = None,
     ) -> None: ...
     def estimates(
         self, samples: _Array, lengths: Sequence[int], n_threads: int = 1, single: bool = False
@@ -126,7 +136,7 @@ class LiveStreams:
         window: int,
         n_known: int,
         lag: int,
-        ratio: LeastSquaresRatio | None,
+        ratio: PooledRatio | None,
     ) -> None: ...
     def add(self, n: int) -> npt.NDArray[np.int64]: ...
     def reset(self, rows: Sequence[int]) -> None: ...

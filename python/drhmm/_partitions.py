@@ -13,7 +13,7 @@ from ._labels import as_labels, encode
 from ._results import result_names
 from ._sequences import as_sequences, group
 from ._validation import Array
-from .evidence import KernelEvidence
+from .evidence import PooledEvidence
 from .frames import Rows, features_of, plain, predict_frame, read_rows, times_of
 from .model import Model
 from .partial import Statistics
@@ -159,14 +159,14 @@ def read(frame: pd.DataFrame, roles: Roles) -> tuple[Rows, npt.NDArray[Any]]:
 def statistics_of(
     frame: pd.DataFrame,
     roles: Roles,
-    evidence: KernelEvidence,
+    evidence: PooledEvidence,
     classes: npt.NDArray[Any],
     weights: Array | None,
     step: float | None,
 ) -> Statistics:
-    """Gram statistics, class masses and transition counts of one partition of whole sequences."""
+    """Sums, class masses and transition counts of one partition of whole sequences."""
     if len(frame) == 0:
-        return Statistics.nothing(len(evidence.centers), evidence.n_states)
+        return Statistics.nothing(evidence)
     rows, labels = read(settled(frame), roles)
     # A gap in time ends a sequence: nobody knows what happened in it.
     sequences = as_sequences(rows.samples, as_sequences(rows.samples, rows.lengths, dt=rows.gaps(step)).unbroken)

@@ -14,29 +14,25 @@ import numpy.typing as npt
 
 from ._validation import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number, shown
 from .durations import Durations
-from .evidence import KernelEvidence
+from .evidence import PooledEvidence
 from .features import Framing
+from .members import KINDS, N_EDGES, Member
 from .novelty import Novelty
+from .tempering import Tempering
 
 if TYPE_CHECKING:
     from .model import Model
 
-#: Arrays of a model with kernel evidence, and the letters of their axes.
-TENSORS = {
-    "centers": "BD",
-    "theta": "BS",
-    "evidence_prior": "S",
-    "mean": "d",
-    "scale": "d",
-    "transmat": "SS",
-    "startprob": "S",
-    "prior": "S",
-}
+#: Axes of the arrays that every model has: d columns of a sample, D of a frame, S states.
+TENSORS = {"mean": "d", "scale": "d", "transmat": "S S", "startprob": "S", "prior": "S", "evidence_prior": "S"}
+
+#: Axes of the arrays of a tempered chain.
+TEMPERED = {"untempered.transmat": "S S", "untempered.startprob": "S", "untempered.end_weights": "S"}
 
 #: Kinds of class labels: truth values, integers, floats, text, dates and durations, or several of them.
 _DTYPE = re.compile(r"object|\|b1|\|[iu]1|<[iu][248]|<f[248]|<U\d+|<[mM]8(\[\d*[A-Za-z]+\])?")
 
-DESCRIPTION = ("classes", "evidence", "novelty")
+DESCRIPTION = ("classes", "evidence", "novelty", "temper", "stages")
 
 #: How long states last, as `Durations` has it.
 STAGES = ("sizes", "stay", "skip")
@@ -48,7 +44,7 @@ MOST_PADDING = 4
 
 
 def tensors_of(model: Model) -> dict[str, Array]:
-    """The arrays of a model; those of its evidence only where it is made of kernels."""
+    """The arrays of a model; those of its evidence only where it is a pool of our own members."""
     framing = model.evidence.framing
     tensors = {
         "mean": framing.mean,
@@ -57,49 +53,62 @@ def tensors_of(model: Model) -> dict[str, Array]:
         "startprob": model.startprob,
         "prior": model.prior,
     }
-    if isinstance(model.evidence, KernelEvidence):
-        evidence = model.evidence
-        tensors |= {"centers": evidence.centers, "theta": evidence.theta, "evidence_prior": evidence.prior}
+    if isinstance(model.evidence, PooledEvidence):
+        tensors["evidence_prior"] = model.evidence.prior
+        for name, member in model.evidence.members.items():
+            tensors |= {f"{name}.{array}": getattr(member, array) for array in member.AXES}
+    if model.tempering is not None:
+        tensors |= {name: getattr(model.tempering, name.partition(".")[2]) for name in TEMPERED}
     return tensors
 
 
 def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
     """Everything else that inference depends on, as JSON; every number keeps its last digit."""
     evidence = model.evidence
-    described: dict[str, Any] = {"window": model.window, "evidence_scale": evidence.evidence_scale}
-    if isinstance(evidence, KernelEvidence):
-        described |= {"kind": "kernel", "sigma": evidence.sigma, "floor": evidence.floor}
+    described: dict[str, Any] = {"window": model.window, "prior_shift": evidence.prior_shift}
+    if isinstance(evidence, PooledEvidence):
+        members = {
+            name: {number: getattr(member, number) for number in ("scale", *member.NUMBERS)}
+            for name, member in evidence.members.items()
+        }
+        described |= {"kind": "pool", "floor": evidence.floor, "least_ratio": evidence.least_ratio, "members": members}
     else:
-        source = type(getattr(evidence, "source", evidence))
-        described |= {"kind": f"{source.__module__}.{source.__qualname__}"}
+        sources = [type(source) for source in getattr(evidence, "sources", {"": evidence}).values()]
+        described |= {
+            "kind": [f"{kind.__module__}.{kind.__qualname__}" for kind in sources],
+            "members": evidence.scales,
+        }
     novelty, stages = model.novelty, model.stages
-    description = {
+    return {
         "classes": encode_classes(model.classes) if classes is None else classes,
         "evidence": described,
         "novelty": None if novelty is None else {"rate": novelty.rate, "duration": novelty.duration},
+        "temper": 1.0 if model.tempering is None else model.tempering.temper,
+        "stages": None if stages is None else {name: getattr(stages, name).tolist() for name in STAGES},
     }
-    # Only where there are any: models of format 1 keep their fingerprint.
-    if stages is not None:
-        description["stages"] = {name: getattr(stages, name).tolist() for name in STAGES}
-    return description
 
 
 def fingerprint_of(model: Model) -> str:
     """32 hexadecimal digits that stand for everything that inference depends on.
 
-    Evidence that is not made of kernels has no stable form: for it stand its type, and its answers to a few frames.
+    Evidence that is not a pool of our own members has no stable form: for it stand its types, and its answers to a few
+    frames.
     """
     try:
         classes = encode_classes(model.classes)
     except ValueError:
         classes = {"dtype": model.classes.dtype.str, "values": repr(model.classes.tolist())}
-    digest = hashlib.sha256(json.dumps(description_of(model, classes), sort_keys=True).encode())
-    if not isinstance(model.evidence, KernelEvidence):
-        digest.update(_probed(model).encode())
-    for name, values in sorted(tensors_of(model).items()):
-        digest.update(f"{name}{values.shape}".encode())
-        digest.update(values.astype("<f8").tobytes())
-    return digest.hexdigest()[:32]
+    probed = "" if isinstance(model.evidence, PooledEvidence) else _probed(model)
+    return digest(description_of(model, classes), tensors_of(model), probed)
+
+
+def digest(description: Mapping[str, Any], tensors: Mapping[str, Array], probed: str = "") -> str:
+    """32 hexadecimal digits of a description and arrays."""
+    state = hashlib.sha256(json.dumps(description, sort_keys=True).encode() + probed.encode())
+    for name, values in sorted(tensors.items()):
+        state.update(f"{name}{values.shape}".encode())
+        state.update(values.astype("<f8").tobytes())
+    return state.hexdigest()[:32]
 
 
 def _probed(model: Model) -> str:
@@ -176,16 +185,19 @@ def _check_keys(described: Any, names: tuple[str, ...], what: str) -> None:
         raise ValueError(f"{what} must have the entries {', '.join(sorted(names))}, found {shown(found)}")
 
 
-def check_tensors(tensors: Mapping[str, Array], window: int) -> None:
+def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window: int) -> None:
     """Names, shapes and values of the arrays of a model."""
-    if set(tensors) != set(TENSORS):
-        raise ValueError(f"the arrays must be {', '.join(sorted(TENSORS))}, found {', '.join(sorted(tensors))}")
-    sizes = {"d": tensors["mean"].size, "S": tensors["startprob"].size, "B": len(np.atleast_1d(tensors["theta"]))}
+    if set(tensors) != set(axes):
+        raise ValueError(f"the arrays must be {', '.join(sorted(axes))}, found {', '.join(sorted(tensors))}")
+    sizes = {"d": tensors["mean"].size, "S": tensors["startprob"].size, "9": N_EDGES}
     sizes["D"] = window * sizes["d"]
+    sizes |= {"10D": (N_EDGES + 1) * sizes["D"], "SD": sizes["S"] * sizes["D"]}
+    if "kernel.theta" in tensors:
+        sizes["B"] = len(np.atleast_1d(tensors["kernel.theta"]))
     if min(sizes.values()) < 1:
         raise ValueError("an array is empty")
-    for name, letters in TENSORS.items():
-        shape = tuple(sizes[letter] for letter in letters)
+    for name, letters in axes.items():
+        shape = tuple(sizes[letter] for letter in letters.split())
         values = tensors[name]
         if values.dtype != np.float64 or values.shape != shape:
             raise ValueError(f"{name} must be float64 of shape {shape}, found {values.dtype} of shape {values.shape}")
@@ -196,18 +208,50 @@ def check_tensors(tensors: Mapping[str, Array], window: int) -> None:
     for name in ("prior", "evidence_prior"):
         if not (tensors[name] > 0).all() or not math.isclose(tensors[name].sum(), 1, abs_tol=1e-8):
             raise ValueError(f"{name} must be positive and sum to 1")
-    as_transmat(tensors["transmat"], sizes["S"])
-    as_startprob(tensors["startprob"], sizes["S"])
+    for before in ("", "untempered.") if "untempered.transmat" in axes else ("",):
+        as_transmat(tensors[f"{before}transmat"], sizes["S"])
+        as_startprob(tensors[f"{before}startprob"], sizes["S"])
+
+
+def from_format_1(
+    tensors: Mapping[str, Array], described: Mapping[str, Any]
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Arrays and description of today from those of format 1, in which evidence was kernels alone."""
+    evidence = described["evidence"]
+    _check_keys(evidence, ("kind", "window", "sigma", "floor", "evidence_scale"), "evidence")
+    if evidence["kind"] != "kernel":
+        raise ValueError(f"evidence of the kind {evidence['kind']!r} cannot be read from a file")
+    floor = check_number(evidence["floor"], "floor", low=0, high=1)
+    kernel = {"scale": evidence["evidence_scale"], "sigma": evidence["sigma"], "rho": 0.0}
+    pool = {
+        "kind": "pool",
+        "window": evidence["window"],
+        "prior_shift": 0.0,
+        "floor": floor,
+        "least_ratio": floor * tensors["startprob"].size,
+        "members": {"kernel": kernel},
+    }
+    renamed = {"centers": "kernel.centers", "theta": "kernel.theta"}
+    return (
+        {renamed.get(name, name): values for name, values in tensors.items()},
+        {**described, "evidence": pool, "temper": 1.0, "stages": None},
+    )
 
 
 def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a `Model` from arrays and description; a ValueError says what is wrong with them."""
-    evidence = description["evidence"]
-    _check_keys(evidence, ("kind", "window", "sigma", "floor", "evidence_scale"), "evidence")
-    if evidence["kind"] != "kernel":
+    evidence, temper = description["evidence"], check_number(description["temper"], "temper", low=0, high=1)
+    _check_keys(evidence, ("kind", "window", "floor", "least_ratio", "prior_shift", "members"), "evidence")
+    if evidence["kind"] != "pool":
         raise ValueError(f"evidence of the kind {evidence['kind']!r} cannot be read from a file")
+    described = evidence["members"]
+    if not isinstance(described, dict) or not described or not set(described) <= set(KINDS):
+        raise ValueError(f"the members must be some of {', '.join(KINDS)}, found {described!r}")
+    axes = dict(TENSORS) if temper == 1 else TENSORS | TEMPERED
+    for name in described:
+        axes |= {f"{name}.{array}": letters for array, letters in KINDS[name].AXES.items()}
     window = check_integer(evidence["window"], "window", low=1)
-    check_tensors(tensors, window)
+    check_tensors(tensors, axes, window)
     novelty = description["novelty"]
     if novelty is not None:
         _check_keys(novelty, ("rate", "duration"), "novelty")
@@ -218,17 +262,17 @@ def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> di
         "transmat": tensors["transmat"],
         "startprob": tensors["startprob"],
         "prior": tensors["prior"],
-        "evidence": KernelEvidence(
+        "evidence": PooledEvidence(
             Framing(tensors["mean"], tensors["scale"], window),
-            tensors["centers"],
-            check_number(evidence["sigma"], "sigma", low=1 / LARGEST, high=LARGEST),
-            tensors["theta"],
             tensors["evidence_prior"],
             floor,
-            check_number(evidence["evidence_scale"], "evidence_scale", low=1 / LARGEST, high=LARGEST),
+            check_number(evidence["least_ratio"], "least_ratio", low=0, high=LARGEST),
+            **{name: _member(name, described[name], tensors) for name in described},  # type: ignore[arg-type]
+            prior_shift=check_number(evidence["prior_shift"], "prior_shift", low=-LARGEST, high=LARGEST),
         ),
         "novelty": novelty,
-        "stages": decode_stages(description.get("stages")),
+        "stages": decode_stages(description["stages"]),
+        "tempering": None if temper == 1 else Tempering(temper, *(tensors[name] for name in TEMPERED)),
     }
 
 
@@ -242,6 +286,16 @@ def decode_stages(described: Any) -> Durations | None:
         if not (isinstance(values, list) and all(type(value) in kinds for value in values)):
             raise ValueError(f"{name} of stages must be a list of numbers")
     return Durations(*(described[name] for name in STAGES))
+
+
+def _member(name: str, described: Any, tensors: Mapping[str, Array]) -> Member:
+    kind = KINDS[name]
+    _check_keys(described, ("scale", *kind.NUMBERS), f"the member {name}")
+    numbers = {"scale": check_number(described["scale"], "evidence_scale", low=1 / LARGEST, high=LARGEST)}
+    for number in kind.NUMBERS:
+        low = 0.0 if number == "rho" else 1 / LARGEST
+        numbers[number] = check_number(described[number], number, low=low, high=LARGEST)
+    return kind(**{array: tensors[f"{name}.{array}"] for array in kind.AXES}, **numbers)  # type: ignore[arg-type]
 
 
 def as_json(value: Any) -> Any:

@@ -36,7 +36,7 @@ from ._validation import Array, check_integer
 from .estimator import DensityRatioHMM
 from .frames import check_step, features_of, refuse_results
 from .model import Model
-from .partial import PartialFit, Statistics, check_additive, kernel_evidence
+from .partial import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .training import class_weights
 
 try:
@@ -73,15 +73,16 @@ def fit(
 ) -> DensityRatioHMM:
     """Learn from the labelled rows of a Dask data frame.
 
-    A sample that fits in memory chooses the standardisation, kernel centres, sigma, rho and the evidence scale, as
-    `drhmm.DensityRatioHMM.fit` does. Then every partition contributes its Gram statistics, class masses and transition
-    counts, which a tree of tasks adds up: the model is the one that all rows together give with those settings. A
-    worker holds one partition at a time for each of its threads; a lost worker costs the partitions it had.
+    A sample that fits in memory chooses the standardisation, kernel centres, sigma, rho, deciles, scales and temper, as
+    `drhmm.DensityRatioHMM.fit` does. Then every partition contributes the sums that members of the pool are learned
+    from, class masses and transition counts, which a tree of tasks adds up: the model is the one that all rows together
+    give with those settings. A worker holds one partition at a time for each of its threads; a lost worker costs the
+    partitions it had.
 
     Parameters
     ----------
     estimator : DensityRatioHMM
-        The settings, with evidence by least squares; fitted in place.
+        The settings, with evidence that is learned from sums, as the default is; fitted in place.
     ddf : dask.dataframe.DataFrame
         Rows of samples, every one with a label.
     features : sequence of str
@@ -135,7 +136,7 @@ def fit(
         check_whole(ids, sequence)
     first, step = _fit_sample(estimator, ddf, roles, pieces, sample_size, step)
 
-    evidence = kernel_evidence(first.model_)
+    evidence = pooled_evidence_of(first.model_)
     weights = (
         None
         if estimator.class_weight is None
@@ -145,9 +146,8 @@ def fit(
     statistics = _statistics(ddf if whole else _by_sequence(ddf, sequence), roles, evidence, first, weights, step)
     settings = dict(first.model_.settings) | ({} if time is None else {"time_step": step})
     model = replace(first.model_, settings=settings)
-    assert first.rho_ is not None
-    partial = PartialFit.begin(model, first.rho_, estimator._rules(first.classes_), estimator.get_params())
-    estimator._adopt_partial(partial.add(statistics), first.selection_)
+    partial = PartialFit.begin(model, estimator._rules(first.classes_), estimator.get_params())
+    estimator._adopt_partial(partial.add(statistics), getattr(first, "selection_", None))
     return estimator
 
 

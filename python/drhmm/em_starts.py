@@ -14,6 +14,7 @@ from . import _core
 from ._validation import Array
 from .em import Update, run_em, start_counts
 from .features import choose_centers, median_distance
+from .selection import START_SIGMA
 from .training import TrainingFrames
 from .transitions import ChainRules
 
@@ -21,8 +22,6 @@ from .transitions import ChainRules
 CONTEXTS = (10, 0, 3, 30)
 #: Centres of the features that k-means sees.
 START_CENTERS = 100
-#: Kernel width of starts over the median distance: finer than for labelled data, so that clusters can have any shape.
-START_SIGMA = 0.5
 #: Iterations after which starts are compared.
 TRIAL_ITERATIONS = 3
 #: States up to which every order is tried where transitions tell them apart.

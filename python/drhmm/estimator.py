@@ -15,53 +15,72 @@ from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
 from ._tables import feature_names_of
 from ._threads import with_own_threads
-from ._validation import LARGEST, check_bool, check_choice, check_integer, check_number, read_only, thread_count
-from .contents import as_json
-from .evidence import KernelEvidence, warn_of_far_classes
-from .features import learn_framing, random_state_of
-from .learning import (
-    EMSettings,
-    evidence_of,
-    learn_evidence_scale,
-    learn_labelled,
-    learn_unlabelled,
+from ._validation import (
+    LARGEST,
+    Array,
+    as_floats,
+    check_bool,
+    check_choice,
+    check_integer,
+    check_number,
+    read_only,
+    thread_count,
 )
+from .contents import as_json
+from .evidence import PooledEvidence, warn_of_far_classes
+from .features import learn_framing, random_state_of
+from .learning import Settings, learn_labelled, learn_unlabelled
 from .model import Model
 from .novelty import Novelty, check_duration, check_rate
-from .partial import PartialFit, Statistics, check_additive, kernel_evidence
+from .partial import PartialFit, Statistics, check_additive, pooled_evidence_of
+from .ratios.learner import Learner, as_learner
 from .ratios.least_squares import LeastSquares
-from .ratios.source import RatioSource, check_source, class_shares
+from .ratios.pool import Pool, evidence_of
+from .ratios.source import check_source, class_shares
 from .selection import Selection
 from .stays import DurationRules, check_minimum, minimum_stays
+from .tempering import tempered
 from .training import TrainingFrames, class_weights, row_weights
 from .transitions import ChainRules, chain_rules
+
+#: The entry of a model's settings that says what scales, temper and prior shift were learned from.
+SCALE_REASON = "scale_reason"
 
 
 class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Density ratio hidden Markov model.
 
-    Evidence for the states is learned as density ratios by kernel least squares; forward-backward runs on ratios.
-    Learns from labelled, partly labelled and unlabelled sequences.
+    Evidence for the states is learned as density ratios, pooled from kernel least squares, additive least squares and
+    class Gaussians; forward-backward runs on ratios. How much each of them counts, and how much the chain does, is
+    learned by what smoothing makes of held-out evidence. Learns from labelled, partly labelled and unlabelled
+    sequences.
 
     Parameters
     ----------
     n_states : int, optional
         Number of states; needed where there are no labels, the number of classes in y otherwise.
-    ratio : "least-squares" or a ratio source
-        Where evidence comes from: kernel least squares with the settings below, or an object with the methods ``fit``
-        and ``log_ratios`` such as those in `drhmm.ratios`.
-    n_basis : int
-        Number of kernel centres, drawn from the training frames.
+    ratio : {"pool", "least-squares"} or a ratio source
+        Where evidence comes from: a pool of kernels, additive ratios and Gaussians (`drhmm.ratios.Pool`), kernel least
+        squares alone, as in the paper, or an object with the methods ``fit`` and ``log_ratios`` such as those in
+        `drhmm.ratios`. With ``novelty=True``, "pool" means kernels alone.
+    n_basis : int, "auto" or None
+        Number of kernel centres, drawn from the training frames. "auto": 150, or 25 per state if these are more; None:
+        every frame, as in the paper.
     sigma : float or {"cv", "default"}
         Kernel width, in units of standardised frames: a number, cross-validated, or the median distance of centres.
     rho : float or {"cv", "default"}
         Regularisation over the number of training frames: a number, cross-validated, or 0.003.
     floor : float
         Smallest posterior estimate of a frame, for balanced states; 0 lets one frame exclude a state.
-    evidence_scale : float or "cv"
-        Exponent of the ratios. Below 1 where neighbouring frames repeat each other (overlapping windows), above 1
-        where regularisation made the estimates too cautious; "cv" chooses it by held-out smoothing, and is 1 where
-        there are no labels.
+    evidence_scale : float, sequence of float, or "cv"
+        Exponent of the ratios: below 1 where neighbouring frames repeat each other, above 1 where regularisation made
+        the estimates too cautious. "cv" learns one for each member of the pool by held-out smoothing, and how much the
+        class shares count; without enough labels kernels and Gaussians have 1/2 each, and kernels alone have 1. A
+        number is shared among the members in these proportions; a sequence has one for each.
+    transition_temper : float in (0, 1], or "cv"
+        Exponent of the transition and start probabilities. Below 1 lets short events through that small evidence scales
+        would drown; "cv" learns it with the scales, and is 1 where there are not enough labels. With `durations` or
+        `min_duration` the chain is not tempered: it must be 1 or "cv", which is 1 then.
     standardize : bool
         Whether columns are brought to mean 0 and standard deviation 1.
     window : int
@@ -111,11 +130,20 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     classes_ : ndarray of shape (S,)
         Labels of the states; 0..S-1 where there were none.
     transmat_, startprob_ : ndarray
-        Transition and start probabilities.
+        Transition and start probabilities as they were counted or given. Inference runs on ``model_.transmat``, which
+        is tempered.
     evidence_scale_ : float
-        The evidence scale that was used.
+        The sum of the exponents of all members.
+    member_scales_ : dict
+        The exponent of each member of the pool by name; a member of scale 0 is not there.
+    transition_temper_ : float
+        The exponent of the chain.
+    prior_shift_ : float
+        How much class shares count beside the ratios, in units of `evidence_scale_`.
+    scale_reason_ : str
+        What scales, temper and shift were learned from, in words.
     centers_, theta_, sigma_, rho_
-        Kernel centres, coefficients, width and regularisation, if evidence comes from least squares.
+        Kernel centres, coefficients, width and regularisation, if kernels take part.
     selection_ : Selection or None
         The cross-validation table of sigma and rho.
     n_iter_, converged_, history_ : int, bool, list of float
@@ -142,12 +170,13 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self,
         n_states: int | None = None,
         *,
-        ratio: Any = "least-squares",
-        n_basis: int = 500,
+        ratio: Any = "pool",
+        n_basis: int | str | None = "auto",
         sigma: float | str = "cv",
         rho: float | str = "cv",
-        floor: float = 0.01,
-        evidence_scale: float | str = "cv",
+        floor: float = 0.02,
+        evidence_scale: Any = "cv",
+        transition_temper: float | str = "cv",
         standardize: bool = True,
         window: int = 1,
         transition_prior: Any = 1.0,
@@ -175,6 +204,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.rho = rho
         self.floor = floor
         self.evidence_scale = evidence_scale
+        self.transition_temper = transition_temper
         self.standardize = standardize
         self.window = window
         self.transition_prior = transition_prior
@@ -207,8 +237,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         check_bool(self.novelty, "novelty")
         if self.n_states is not None:
             check_integer(self.n_states, "n_states", low=1 if self.novelty else 2)
-        if not (isinstance(self.evidence_scale, str) and self.evidence_scale == "cv"):
-            check_number(self.evidence_scale, "evidence_scale", low=1 / LARGEST, high=LARGEST)
+        self._given_scales()
+        self._given_temper()
         check_integer(self.window, "window", low=1)
         check_rate(self.novelty_rate, "novelty_rate")
         check_duration(self.novelty_duration, "novelty_duration")
@@ -219,11 +249,37 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         check_choice(self.durations, "durations", ("geometric", "negative-binomial"))
         thread_count(self.n_threads)
 
-    def _source(self, random_state: np.random.RandomState) -> RatioSource:
+    def _given_scales(self) -> Array | None:
+        """Evidence scales that are not learned, (1,) or (M,); None where they are."""
+        scale = self.evidence_scale
+        if isinstance(scale, str) and scale == "cv":
+            return None
+        if not isinstance(scale, list | tuple) and np.ndim(scale) == 0:
+            return np.array([check_number(scale, "evidence_scale", low=1 / LARGEST, high=LARGEST)])
+        scales = as_floats(scale, "evidence_scale")
+        if scales.ndim != 1 or not ((scales >= 0) & (scales <= LARGEST)).all() or not scales.sum() > 0:
+            raise ValueError(f"evidence_scale must be positive numbers, one for each member, got {scale!r}")
+        return scales
+
+    def _given_temper(self, rules: ChainRules | None = None) -> float | None:
+        """The temper if it is not learned; None where it is. A chain whose stays are not geometric has none but 1."""
+        has_stages = rules is not None and not rules.durations.are_geometric
+        if isinstance(self.transition_temper, str) and self.transition_temper == "cv":
+            return 1.0 if has_stages else None
+        temper = check_number(self.transition_temper, "transition_temper", low=0, high=1, low_open=True)
+        if has_stages and temper != 1:
+            raise ValueError(
+                f"transition_temper={temper:g} goes with geometric stays: use transition_temper=1 with durations and "
+                "min_duration"
+            )
+        return temper
+
+    def _learner(self, random_state: np.random.RandomState) -> Learner:
         """The ratio source of the settings, not fitted."""
         if isinstance(self.ratio, str):
-            check_choice(self.ratio, "ratio", ("least-squares",))
-            source: RatioSource = LeastSquares(
+            check_choice(self.ratio, "ratio", ("pool", "least-squares"))
+            kind = Pool if self.ratio == "pool" and not self.novelty else LeastSquares
+            source: Any = kind(
                 n_basis=self.n_basis,
                 sigma=self.sigma,
                 rho=self.rho,
@@ -234,14 +290,14 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         else:
             source = copy.deepcopy(check_source(self.ratio))
             if getattr(source, "random_state", 0) is None:
-                source.random_state = random_state.randint(2**31)  # type: ignore[attr-defined]
-        if isinstance(source, LeastSquares):
+                source.random_state = random_state.randint(2**31)
+        if hasattr(source, "check_parameters"):
             source.check_parameters()
-            if self.novelty and source.floor == 0:
-                raise ValueError("novelty=True needs a positive floor: without it no known state may be possible")
-        elif self.novelty:
-            raise ValueError(f"novelty=True needs ratio='least-squares' or LeastSquares, got {self.ratio!r}")
-        return source
+        if self.novelty and not isinstance(source, LeastSquares):
+            raise ValueError(f"novelty=True needs ratio='pool', 'least-squares' or LeastSquares, got {self.ratio!r}")
+        if self.novelty and source.floor == 0:
+            raise ValueError("novelty=True needs a positive floor: without it no known state may be possible")
+        return as_learner(source)
 
     def _rules(self, classes: npt.NDArray[Any], codes: Codes | None = None) -> ChainRules:
         """How the chain is learned; `codes` of the labels are needed for balanced weights only."""
@@ -300,7 +356,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         """
         self._check_parameters()
         random_state, threads = random_state_of(self.random_state), thread_count(self.n_threads)
-        source = self._source(random_state)
+        learner = self._learner(random_state)
         sequences, feature_names = as_sequences(X, lengths, sequence_id), feature_names_of(X)
         classes, codes = self._read_labels(y, sequences)
         rules = self._rules(classes, codes)
@@ -326,37 +382,46 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             training.check_classes(classes)
         else:
             training.warn_of_few_frames()
+        settings = Settings(
+            self._given_scales(),
+            self._given_temper(rules),
+            float(getattr(learner, "floor", self.floor)),
+            self.max_iter,
+            self.tol,
+            self.n_init,
+            self.em_update == "paper",
+            threads,
+            self.verbose,
+        )
         if training.labelled:
-            learned = learn_labelled(source, training, rules, self.evidence_scale, threads, self.verbose)
+            learned = learn_labelled(learner, training, rules, settings)
         else:
             check_minimum(codes, sequences.lengths, rules.durations.minimum, classes)
-            settings = EMSettings(self.max_iter, self.tol, self.n_init, self.em_update == "paper", self.verbose)
-            learned = learn_unlabelled(source, training, rules, settings, random_state, threads)
-        evidence_scale = (
-            learn_evidence_scale(learned, source, training, threads)
-            if self.evidence_scale == "cv"
-            else float(self.evidence_scale)
-        )
+            learned = learn_unlabelled(learner, training, rules, settings, random_state)
+        prior = read_only(class_shares(learned.targets, training.weights))
+        transmat, startprob, tempering = tempered(learned.transmat, learned.startprob, learned.choice.temper, prior)
         model = Model(
             classes,
-            read_only(learned.transmat),
-            read_only(learned.startprob),
-            read_only(class_shares(learned.targets, training.weights)),
-            evidence_of(learned, framing, evidence_scale),
+            transmat,
+            startprob,
+            prior,
+            evidence_of(learned.trained, framing, prior, learned.choice),
             Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None,
             feature_names,
-            {name: as_json(value) for name, value in self.get_params(deep=False).items()},
+            {name: as_json(value) for name, value in self.get_params(deep=False).items()}
+            | {SCALE_REASON: learned.choice.reason},
             learned.stages,
+            tempering,
         )
-        known = training.known
-        if isinstance(model.evidence, KernelEvidence) and known.any():
+        known, evidence = training.known, model.evidence
+        if isinstance(evidence, PooledEvidence) and evidence.is_kernels_alone and known.any():
             codes = codes[training.rows][known]
-            warn_of_far_classes(model.evidence.reach(training.frames[known], codes), classes, stacklevel=3)
+            warn_of_far_classes(evidence.reach(training.frames[known], codes), classes, stacklevel=3)
+        selections = [getattr(one.source, "selection_", None) for one in learned.trained]
         self._adopt(
             model,
-            rho=getattr(learned.source, "rho_", None),
-            selection=getattr(learned.source, "selection_", None),
-            n_iter=max(1, learned.n_iter),
+            selection=next((selection for selection in selections if selection is not None), None),
+            n_iter=learned.n_iter,
             converged=learned.converged,
             history=learned.history,
         )
@@ -366,7 +431,6 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self,
         model: Model,
         *,
-        rho: float | None = None,
         selection: Selection | None = None,
         n_iter: int = 1,
         converged: bool = True,
@@ -378,18 +442,23 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self._partial: PartialFit | None = None
         self.model_ = model
         self.classes_ = model.classes.copy()
-        self.transmat_, self.startprob_ = model.transmat, model.startprob
-        self.evidence_scale_ = model.evidence.evidence_scale
+        counted = model if model.tempering is None else model.tempering
+        self.transmat_, self.startprob_ = counted.transmat, counted.startprob
+        self.transition_temper_ = 1.0 if model.tempering is None else model.tempering.temper
+        self.evidence_scale_, self.member_scales_ = model.evidence.evidence_scale, model.evidence.scales
+        self.prior_shift_ = model.evidence.prior_shift
+        self.scale_reason_ = str(model.settings[SCALE_REASON])
         self.n_features_in_ = model.n_features
         if model.feature_names is not None:
             self.feature_names_in_ = np.array(model.feature_names, dtype=object)
         self.n_iter_, self.converged_, self.history_ = n_iter, converged, list(history)
-        if isinstance(model.evidence, KernelEvidence):
-            self.centers_, self.theta_, self.sigma_ = model.evidence.centers, model.evidence.theta, model.evidence.sigma
-            self.rho_, self.selection_ = rho, selection
+        if isinstance(model.evidence, PooledEvidence) and model.evidence.kernel is not None:
+            kernel = model.evidence.kernel
+            self.centers_, self.theta_, self.sigma_, self.rho_ = kernel.centers, kernel.theta, kernel.sigma, kernel.rho
+            self.selection_ = selection
 
     def _adopt_partial(self, partial: PartialFit, selection: Selection | None) -> None:
-        self._adopt(partial.model, rho=partial.rho, selection=selection)
+        self._adopt(partial.model, selection=selection)
         self._partial = partial
 
     def partial_fit(
@@ -404,10 +473,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     ) -> DensityRatioHMM:
         """Learn from one more labelled block of whole sequences.
 
-        The first block (after construction or `fit`) chooses standardisation, kernel centres, sigma, rho and the
-        evidence scale, as `fit` does, and must hold every class. From then on Gram statistics and transition counts
-        accumulate: the model is the one that all blocks together give with those settings. A later block with other
-        settings is refused, but for those of threads, progress and EM; `fit`, or a clone, begins anew.
+        The first block (after construction or `fit`) chooses standardisation, kernel centres, sigma, rho, deciles,
+        scales and temper, as `fit` does, and must hold every class. From then on sums over frames and transition
+        counts accumulate: the model is the one that all blocks together give with those settings. A later block with
+        other settings is refused, but for those of threads, progress and EM; `fit`, or a clone, begins anew.
 
         Parameters
         ----------
@@ -434,8 +503,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
                     f"the first block has the classes {first.classes_.tolist()}, but classes are "
                     f"{np.unique(classes).tolist()}: kernel centres must come from all of them"
                 )
-            partial = PartialFit.begin(first.model_, first.rho_, self._rules(first.classes_), self.get_params())
-            selection = first.selection_
+            partial = PartialFit.begin(first.model_, self._rules(first.classes_), self.get_params())
+            selection = getattr(first, "selection_", None)
         else:
             partial.check_settings(self.get_params())
             self._model_for(X)
@@ -448,6 +517,6 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         sequences = partial.model.read(X, lengths, sequence_id)
         codes = encode(as_labels(y, sequences), partial.model.classes, sequences)
         weights = row_weights(self.class_weight, sample_weight, sequences, codes, partial.model.classes)
-        partial = partial.add(Statistics.of(kernel_evidence(partial.model), sequences, codes, weights))
+        partial = partial.add(Statistics.of(pooled_evidence_of(partial.model), sequences, codes, weights))
         self._adopt_partial(partial, selection)
         return self

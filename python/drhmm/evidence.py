@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +14,10 @@ import numpy.typing as npt
 from . import _core
 from ._validation import Array, Lengths, read_only
 from .features import Framing, fair_draw
+from .members import KINDS, AdditiveMember, GaussianMember, KernelMember, Member
+
+#: The largest that the smallest ratio of a member to its class share can be: beyond it, many classes would drown one.
+LARGEST_LEAST_RATIO = 0.5
 
 #: Summed features of a frame below which no centre is near: those of a single centre at three kernel widths.
 NEAR = math.exp(-4.5)
@@ -29,53 +33,85 @@ class Evidence(Protocol):
 
     @property
     def evidence_scale(self) -> float:
-        """The exponent kappa of the ratios."""
+        """The exponent of the ratios, summed over members where there are several."""
+        ...
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """The exponent of each member."""
+        ...
+
+    @property
+    def prior_shift(self) -> float:
+        """How much the class shares count beside the ratios, beta."""
         ...
 
     def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
         ...
 
-    def streamed(self) -> _core.LeastSquaresRatio | Callable[[Array], Array]:
+    def streamed(self) -> _core.PooledRatio | Callable[[Array], Array]:
         """What turns single frames into log ratios: the native core, or a function of frames (k, D)."""
         ...
 
 
-@dataclass(frozen=True)
-class KernelEvidence:
-    """Least-squares density ratios: log w_i(y) = kappa log(max(theta_i^T phi(y), floor S prior_i) / prior_i).
+def least_ratio_of(floor: float, n_states: int) -> float:
+    """The smallest ratio of a posterior estimate to its class share: floor S, but at most one half."""
+    return min(floor * n_states, LARGEST_LEAST_RATIO)
 
-    Arrays only; computed by the native core in blocks, so that no call stores the features of all frames, and in
-    single precision where that is asked for.
+
+@dataclass(frozen=True)
+class PooledEvidence:
+    """A pool of density ratios: arrays, evaluated by the native core in one pass over blocks of frames.
+
+    log w_i(y) = sum_m kappa_m log max(q_i^(m)(y) / p_i, least_ratio) + (sum_m kappa_m) beta (log p_i - mean_j log p_j)
+    with class shares p (`prior`), the exponents kappa_m of the members, and beta the `prior_shift`. Least squares alone
+    is a pool of one. ``floor`` is the smallest estimate of the unknown.
     """
 
     framing: Framing
-    centers: Array
-    sigma: float
-    theta: Array
     prior: Array
     floor: float
-    evidence_scale: float
-    _native: _core.LeastSquaresRatio = field(init=False, repr=False, compare=False)
+    least_ratio: float
+    kernel: KernelMember | None = None
+    additive: AdditiveMember | None = None
+    gaussian: GaussianMember | None = None
+    prior_shift: float = 0.0
+    _native: _core.PooledRatio = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("centers", "theta", "prior"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
-        native = _core.LeastSquaresRatio(
-            centers=self.centers,
-            sigma=self.sigma,
-            theta=self.theta,
-            prior=self.prior,
-            floor=self.floor,
-            evidence_scale=self.evidence_scale,
+        object.__setattr__(self, "prior", read_only(self.prior))
+        logs = np.log(self.prior)
+        native = _core.PooledRatio(
             mean=self.framing.mean,
             scale=self.framing.scale,
             window=self.framing.window,
+            prior=self.prior,
+            least_ratio=self.least_ratio,
+            floor=self.floor,
+            shift=self.evidence_scale * self.prior_shift * (logs - logs.mean()),
+            **{name: member.arrays() for name, member in self.members.items()},
         )
         object.__setattr__(self, "_native", native)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return KernelEvidence, tuple(getattr(self, item.name) for item in fields(self) if item.init)
+        return PooledEvidence, tuple(getattr(self, item.name) for item in fields(self) if item.init)
+
+    @property
+    def members(self) -> dict[str, Member]:
+        """The members by name."""
+        found = {name: getattr(self, name) for name in KINDS}
+        return {name: member for name, member in found.items() if member is not None}
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """The exponent of each member."""
+        return {name: member.scale for name, member in self.members.items()}
+
+    @property
+    def evidence_scale(self) -> float:
+        """The sum of the exponents."""
+        return sum(self.scales.values())
 
     @property
     def n_states(self) -> int:
@@ -90,24 +126,31 @@ class KernelEvidence:
         """Log w_i(y_t) and log w_*(y_t), shape (T, S + 1): w_* = q_*^kappa, q_* = 1 - sum_i q_i in [floor, 1]."""
         return self._native.log_ratios(samples, lengths, n_threads, with_novelty=True, single=single)
 
-    def streamed(self) -> _core.LeastSquaresRatio:
+    def streamed(self) -> _core.PooledRatio:
         """What turns single frames into log ratios."""
         return self._native
 
+    @property
+    def is_kernels_alone(self) -> bool:
+        """Whether no other member speaks for frames that no kernel centre is near."""
+        return list(self.members) == [KernelMember.NAME]
+
     def reach(self, frames: Array, codes: npt.NDArray[np.int64]) -> Array:
         """Median over frames of each class of sum_b phi_b(y), (S,), from about a thousand of each; inf without any."""
+        assert self.kernel is not None
         some = fair_draw(codes, min(len(codes), 1000 * self.n_states), np.random.RandomState(0))
-        summed = _core.squared_exponential(np.ascontiguousarray(frames[some]), self.centers, self.sigma).sum(axis=1)
+        near = np.ascontiguousarray(frames[some])
+        summed = _core.squared_exponential(near, self.kernel.centers, self.kernel.sigma).sum(axis=1)
         own = [summed[codes[some] == state] for state in range(self.n_states)]
         return np.array([np.median(sums) if len(sums) > 0 else np.inf for sums in own])
 
     def estimates(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
-        """Unclipped estimates of p(x_t = i | y_t), shape (T, S); rows of NaN where a frame is missing."""
+        """Unclipped kernel estimates of p(x_t = i | y_t), shape (T, S); rows of NaN where a frame is missing."""
         return self._native.estimates(samples, lengths, n_threads, single)
 
 
 def warn_of_far_classes(reach: Array, classes: npt.NDArray[Any], stacklevel: int) -> None:
-    """Warn of classes whose frames have no kernel centre near them while others have, by `KernelEvidence.reach`."""
+    """Warn of classes whose frames have no kernel centre near them while others have, by `PooledEvidence.reach`."""
     far = [repr(label) for label in classes[reach < NEAR].tolist()]
     if 0 < len(far) < len(classes):
         warnings.warn(
@@ -116,3 +159,18 @@ def warn_of_far_classes(reach: Array, classes: npt.NDArray[Any], stacklevel: int
             UserWarning,
             stacklevel=stacklevel + 1,
         )
+
+
+def pooled_evidence(
+    framing: Framing, prior: Array, floor: float, members: Iterable[Member], prior_shift: float = 0.0
+) -> PooledEvidence:
+    """Evidence of members, each with its own scale."""
+    named: dict[str, Any] = {member.NAME: member for member in members}
+    return PooledEvidence(framing, prior, floor, least_ratio_of(floor, len(prior)), **named, prior_shift=prior_shift)
+
+
+def frame_log_ratios(member: Member, prior: Array, floor: float, frames: Array, n_threads: int) -> Array:
+    """Log ratios (n, S) of one member at frames (n, D) that are ready: no window, no standardisation, scale 1."""
+    framing = Framing(np.zeros(frames.shape[1]), np.ones(frames.shape[1]))
+    evidence = pooled_evidence(framing, prior, floor, [replace(member, scale=1.0)])
+    return evidence.log_ratios(np.ascontiguousarray(frames), [len(frames)], n_threads)

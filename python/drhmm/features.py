@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._tables import columns_named
-from ._validation import LARGEST, Array, Lengths, read_only
+from ._validation import LARGEST, Array, Lengths, check_integer, read_only
 
 #: Frames per centre among which centres are looked for; more frames than that are sampled first.
 CENTER_CANDIDATES = 50
@@ -115,6 +115,35 @@ def learn_framing(
 def _mean_and_deviation(shifted: Array) -> tuple[Array, Array]:
     offset = np.nanmean(shifted, axis=0)
     return offset, np.nanstd(shifted - offset, axis=0)
+
+
+#: Kernel centres of n_basis="auto", and per state if these are more.
+FEWEST_CENTERS = 150
+CENTERS_PER_STATE = 25
+
+#: Kernel centres at most: their Gram matrix takes 1.2 GB.
+MOST_CENTERS = 12_000
+
+
+def check_basis(n_basis: Any) -> None:
+    """Raise a ValueError for a number of kernel centres that is none."""
+    if n_basis is not None and not (isinstance(n_basis, str) and n_basis == "auto"):
+        if isinstance(n_basis, str):
+            raise ValueError(f"n_basis must be a number, 'auto' or None, got {n_basis!r}")
+        check_integer(n_basis, "n_basis", low=1)
+
+
+def basis_size(n_basis: int | str | None, n_frames: int, n_states: int) -> int:
+    """The number of kernel centres for so many frames."""
+    if n_basis == "auto":
+        return min(n_frames, max(FEWEST_CENTERS, CENTERS_PER_STATE * n_states))
+    size = n_frames if n_basis is None else min(n_frames, int(n_basis))
+    if size > MOST_CENTERS:
+        raise ValueError(
+            f"n_basis={n_basis} makes {size:,} kernel centres of {n_frames:,} training frames, whose Gram matrix would "
+            f"take {8 * size**2 / 1e9:.1f} GB; at most {MOST_CENTERS:,} are possible: use n_basis='auto' or a number"
+        )
+    return size
 
 
 def choose_centers(

@@ -14,8 +14,8 @@ import numpy as np
 from ._files import write_atomically
 from ._json import strict_json
 from ._validation import Array
-from .contents import DESCRIPTION, description_of, parts_of, tensors_of
-from .evidence import KernelEvidence
+from .contents import DESCRIPTION, description_of, digest, from_format_1, parts_of, tensors_of
+from .evidence import PooledEvidence
 from .exceptions import ModelFormatError
 from .model import Model
 from .version import __version__
@@ -24,7 +24,7 @@ from .version import __version__
 FORMAT_VERSION = 2
 
 _KEY = "drhmm"
-_METADATA = ("checksum", "format_version", "library_version", "fingerprint", "feature_names", "settings", *DESCRIPTION)
+_METADATA = ("checksum", "format_version", "library_version", "fingerprint", "feature_names", "settings")
 _NO_CHECKSUM = "sha256:" + 64 * "0"
 _CHECKSUM = re.compile("sha256:[0-9a-f]{64}")
 _LARGEST_HEADER = 100_000_000
@@ -66,10 +66,10 @@ def to_bytes(model: Model) -> bytes:
     """The content of a model file."""
     from safetensors.numpy import save as serialize
 
-    if not isinstance(model.evidence, KernelEvidence):
+    if not isinstance(model.evidence, PooledEvidence):
         raise ValueError(
             f"a model file holds arrays, never code: evidence from {type(model.evidence).__name__} cannot be saved; "
-            "use pickle or joblib, or ratio='least-squares'"
+            "use pickle or joblib, or ratio='pool'"
         )
     # The checksum comes first, so that the first place that looks like it is it.
     metadata = {
@@ -79,7 +79,6 @@ def to_bytes(model: Model) -> bytes:
         "fingerprint": model.fingerprint,
         "feature_names": None if model.feature_names is None else list(model.feature_names),
         "settings": dict(model.settings),
-        "stages": None,
         **description_of(model),
     }
     tensors = {name: np.array(values, dtype="<f8", order="C") for name, values in tensors_of(model).items()}
@@ -154,13 +153,22 @@ def from_bytes(content: bytes) -> Model:
     if _checksum(content.replace(checksum.encode(), _NO_CHECKSUM.encode(), 1)) != checksum:
         raise ModelFormatError("the file is damaged: its checksum does not fit")
     try:
-        parts = parts_of(_tensors(content), metadata)
-        model = Model(**parts, **_extras(metadata))
+        tensors, described = _tensors(content), {name: metadata[name] for name in _description(metadata)}
+        found = digest(described, tensors)
+        if metadata["format_version"] == 1:
+            tensors, described = from_format_1(tensors, described)
+        model = Model(**parts_of(tensors, described), **_extras(metadata))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise ModelFormatError(f"the file does not hold a model: {error}") from None
-    if model.fingerprint != metadata["fingerprint"]:
+    if found != metadata["fingerprint"]:
         raise ModelFormatError("the file is damaged: its fingerprint is not that of the model in it")
     return model
+
+
+def _description(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """The entries that inference depends on; in format 1 no chain was tempered, and every stay was geometric."""
+    is_first = metadata["format_version"] == 1
+    return tuple(name for name in DESCRIPTION if not (is_first and name in ("temper", "stages")))
 
 
 def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,9 +190,9 @@ def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
             f"the file has the format {version}, written by drhmm {metadata.get('library_version')}; this is drhmm "
             f"{__version__}, which reads formats up to {FORMAT_VERSION}: upgrade drhmm"
         )
-    names = {*_METADATA, *(["stages"] if version > 1 else [])}
-    if set(metadata) != names:
-        odd = sorted(set(metadata) ^ names)
+    expected = {*_METADATA, *_description(metadata)}
+    if set(metadata) != expected:
+        odd = sorted(set(metadata) ^ expected)
         raise ModelFormatError(f"the description of the model has missing or unknown entries: {', '.join(odd)}")
     if not (isinstance(metadata["checksum"], str) and _CHECKSUM.fullmatch(metadata["checksum"])):
         raise ModelFormatError("the file has no checksum")

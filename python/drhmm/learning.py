@@ -2,136 +2,106 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from ._stages import StageChain
 from ._validation import Array
 from .durations import Durations
-from .em import EMResult, Update, run_em
-from .em_starts import START_SIGMA, best_starts
-from .evidence import Evidence
-from .evidence_scale import HeldOutSmoothing
-from .features import Framing, choose_centers, median_distance
+from .em import EMResult, run_em
+from .em_starts import best_starts
+from .evidence import least_ratio_of
 from .progress import no_progress, progress_bar
-from .ratios.least_squares import LeastSquares
-from .ratios.source import (
-    RatioSource,
-    SourceEvidence,
-    checked_log_ratios,
-    class_shares,
-    fit_copy,
-    out_of_fold_log_ratios,
-)
+from .ratios.learner import Learner, Trained
+from .scales import Choice, HeldOutSmoothing
 from .stays import Stays
 from .training import FEW, TrainingFrames
 from .transitions import ChainRules, count_transitions
 
 
 @dataclass(frozen=True)
-class EMSettings:
-    """Settings of expectation maximisation, as in `DensityRatioHMM`."""
+class Settings:
+    """Settings of learning, as in `DensityRatioHMM`; scales and temper are None where they are to be learned."""
 
+    evidence_scale: Array | None
+    transition_temper: float | None
+    floor: float
     max_iter: int
     tol: float
     n_init: int
     paper: bool
+    n_threads: int
     verbose: bool
 
 
 @dataclass(frozen=True)
 class Learned:
-    """A fitted source and a chain; ``targets`` are the soft labels they were learned from."""
+    """Fitted sources, how much they count, and a chain; ``targets`` are the soft labels they were learned from."""
 
-    source: RatioSource
+    trained: list[Trained]
+    choice: Choice
     targets: Array
     transmat: Array
     startprob: Array
     stages: Durations | None = None
-    n_iter: int = 0
+    n_iter: int = 1
     converged: bool = True
     history: list[float] = field(default_factory=list)
 
 
-def learn_labelled(
-    source: RatioSource,
-    training: TrainingFrames,
-    rules: ChainRules,
-    evidence_scale: float | str,
-    n_threads: int,
-    verbose: bool,
-) -> Learned:
+def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings) -> Learned:
     """Ratios and transition frequencies when every label is known.
 
-    Sigma and rho are judged by smoothing held-out evidence where sequences change their state, each at its best
-    evidence scale or at the given one, and by squared loss where they do not, or where a floor of 0 lets one frame
-    decide everything.
+    Kernel width and regularisation are judged by smoothing held-out evidence where sequences change their state, each
+    at its best scale and temper or at those given, and by squared loss where they do not.
     """
     counts, starts = count_transitions(training.codes, training.lengths, training.n_states)
-    targets = training.one_hot()
     transmat, stages = rules.learn(counts, Stays.of(training.codes, training.lengths))
-    startprob = rules.start_probabilities(starts)
-    if not isinstance(source, LeastSquares):
-        return Learned(_fit(source, training, targets), targets, transmat, startprob, stages)
-    chain = StageChain.of(transmat, startprob, stages)
-    smoothing = HeldOutSmoothing(training.codes, training.lengths, chain, n_threads)
-    prior = class_shares(targets, training.weights)
+    chain = transmat, rules.start_probabilities(starts), stages
+    targets = training.one_hot()
+    task = training.task(targets)
+    smoothing = _smoothing(training, chain, settings)
+    least = least_ratio_of(settings.floor, training.n_states)
 
     def judge(estimates: Array) -> float:
-        log_ratios = training.spread(np.log(np.maximum(estimates / prior, source.floor * len(prior))))
-        if evidence_scale == "cv":
-            return -smoothing.best(log_ratios)
-        return -float(smoothing.log_posteriors(log_ratios, float(evidence_scale)).sum())
+        return smoothing.best(training.spread(np.log(np.maximum(estimates / task.prior, least))))
 
-    fitted = copy.deepcopy(source).fit(
-        training.frames,
-        targets,
-        training.weights,
-        folds=training.folds,
-        judge=judge if smoothing.can_judge and source.floor > 0 else None,
-        progress=progress_bar("cross-validation") if verbose else no_progress,
-    )
-    return Learned(fitted, targets, transmat, startprob, stages)
-
-
-def _fit(source: RatioSource, training: TrainingFrames, targets: Array) -> RatioSource:
-    return fit_copy(source, training.frames, targets, training.given_weights)
+    if smoothing.can_judge:
+        task = training.task(targets, judge, progress_bar("cross-validation") if settings.verbose else no_progress)
+    trained = learner.learn(task, smoothing.can_judge)
+    return Learned(trained, _choice(learner, trained, smoothing, training, task.prior), targets, *chain)
 
 
 def learn_unlabelled(
-    source: RatioSource,
+    learner: Learner,
     training: TrainingFrames,
     rules: ChainRules,
-    settings: EMSettings,
+    settings: Settings,
     random_state: np.random.RandomState,
-    n_threads: int,
 ) -> Learned:
     """Ratios and transitions by expectation maximisation; labels that are known stay as they are."""
-    trial = _update(_without_search(source, training), training, training.one_hot(), settings)
+    trial = learner.updates(training.task(training.one_hot()), paper=settings.paper, search=False)
     plain = replace(rules, durations=replace(rules.durations, learned=False))
-    starts = best_starts(trial, training, plain, settings.n_init, random_state, n_threads)
+    starts = best_starts(trial, training, plain, settings.n_init, random_state, settings.n_threads)
     best: EMResult | None = None
     for k, start in enumerate(starts):
-        update = _update(source, training, start, settings)
+        updates = learner.updates(training.task(start), paper=settings.paper)
         name = "EM" if len(starts) == 1 else f"EM {k + 1} of {len(starts)}"
         result = run_em(
-            update,
+            updates,
             training,
             rules,
             start,
             max_iter=settings.max_iter,
             tol=settings.tol,
-            n_threads=n_threads,
+            n_threads=settings.n_threads,
             progress=progress_bar(name) if settings.verbose else no_progress,
         )
         if best is None or result.gain > best.gain:
-            best, best_update = result, update
+            best, best_updates = result, updates
     assert best is not None
     if not best.converged:
         warnings.warn(
@@ -148,63 +118,33 @@ def learn_unlabelled(
             UserWarning,
             stacklevel=4,
         )
-    fitted = _finish(source, best_update, training, best.targets)
-    return Learned(
-        fitted, best.targets, best.transmat, best.startprob, best.stages, best.n_iter, best.converged, best.history
+    chain = best.transmat, best.startprob, best.stages
+    smoothing = _smoothing(training, chain, settings)
+    trained = best_updates.trained(best.targets, smoothing.can_judge)
+    choice = _choice(learner, trained, smoothing, training, training.task(best.targets).prior)
+    return Learned(trained, choice, best.targets, *chain, best.n_iter, best.converged, best.history)
+
+
+def _smoothing(
+    training: TrainingFrames, chain: tuple[Array, Array, Durations | None], settings: Settings
+) -> HeldOutSmoothing:
+    """The judge of held-out evidence at the frames that can be judged."""
+    transmat, startprob, stages = chain
+    return HeldOutSmoothing(
+        training.judged_codes(),
+        training.lengths,
+        transmat,
+        startprob,
+        settings.evidence_scale,
+        settings.transition_temper,
+        settings.n_threads,
+        stages,
     )
 
 
-def _without_search(source: RatioSource, training: TrainingFrames) -> RatioSource:
-    """The source with fixed settings in place of cross-validation, for comparing starts."""
-    if not isinstance(source, LeastSquares):
-        return source
-    without = clone(source)
-    if source.sigma == "cv":
-        without.sigma = START_SIGMA * median_distance(choose_centers(training.frames, 200, np.random.RandomState(0)))
-    if source.rho == "cv":
-        without.rho = "default"
-    checked: RatioSource = without
-    return checked
-
-
-def _update(source: RatioSource, training: TrainingFrames, start: Array, settings: EMSettings) -> Update:
-    """What EM calls with soft labels; for least squares, one factorisation serves all iterations."""
-    if isinstance(source, LeastSquares):
-        return source.soft_updates(training.frames, start, training.weights, training.folds, paper=settings.paper)
-
-    def refit(targets: Array) -> Array:
-        return checked_log_ratios(_fit(source, training, targets), training.frames, training.n_states)
-
-    return refit
-
-
-def _finish(source: RatioSource, update: Any, training: TrainingFrames, targets: Array) -> RatioSource:
-    """A source fitted to the last soft labels."""
-    if isinstance(source, LeastSquares):
-        update.solve(targets)
-        return copy.deepcopy(source).adopt(update)
-    return _fit(source, training, targets)
-
-
-def learn_evidence_scale(learned: Learned, source: RatioSource, training: TrainingFrames, n_threads: int) -> float:
-    """The evidence scale from out-of-fold ratios at known labels; 1 where there are none to learn it from."""
-    chain = StageChain.of(learned.transmat, learned.startprob, learned.stages)
-    smoothing = HeldOutSmoothing(training.codes, training.lengths, chain, n_threads)
-    if not smoothing.can_judge or len(np.unique(training.folds)) < 2:
-        return 1.0
-    if isinstance(learned.source, LeastSquares):
-        log_ratios = learned.source.out_of_fold_log_ratios(
-            training.frames, learned.targets, training.weights, training.folds
-        )
-    else:
-        log_ratios = out_of_fold_log_ratios(
-            source, training.frames, learned.targets, training.given_weights, training.folds
-        )
-    return smoothing.choose(training.spread(log_ratios))
-
-
-def evidence_of(learned: Learned, framing: Framing, evidence_scale: float) -> Evidence:
-    """Evidence for inference: arrays where the source is least squares, the fitted source otherwise."""
-    if isinstance(learned.source, LeastSquares):
-        return learned.source.evidence(framing, evidence_scale)
-    return SourceEvidence(framing, learned.source, learned.targets.shape[1], evidence_scale)
+def _choice(
+    learner: Learner, trained: Sequence[Trained], smoothing: HeldOutSmoothing, training: TrainingFrames, prior: Array
+) -> Choice:
+    """Scales, temper and prior shift from the held-out log ratios of all members."""
+    members = {one.name: None if one.held_out is None else training.spread(one.held_out) for one in trained}
+    return smoothing.choose(members, prior, *learner.usual_scales(len(trained)))

@@ -20,10 +20,11 @@ from ._tables import feature_names_of, names_mismatch
 from ._validation import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .contents import fingerprint_of
 from .durations import Durations, leaving_rates
-from .evidence import Evidence, KernelEvidence
+from .evidence import Evidence, PooledEvidence
 from .exceptions import ImpossibleDataError
 from .novelty import Novelty, among_known
 from .streaming import Stream, StreamBatch, resume_batch, resume_stream
+from .tempering import Tempering
 
 METHODS = ("smooth", "filter", "frame")
 PATH_METHODS = (*METHODS, "viterbi")
@@ -40,12 +41,12 @@ class Model:
     classes : ndarray of shape (S,)
         The label of each state.
     transmat : ndarray of shape (S, S)
-        ``transmat[i, j]`` = p(x_t = j | x_{t-1} = i).
+        ``transmat[i, j]`` = p(x_t = j | x_{t-1} = i), of the chain that inference runs on.
     startprob : ndarray of shape (S,)
-        p(x_1 = i).
+        p(x_1 = i) of that chain.
     prior : ndarray of shape (S,)
         Share of each state among the training frames.
-    evidence : KernelEvidence or SourceEvidence
+    evidence : PooledEvidence or SourceEvidence
         From samples to log ratios.
     novelty : Novelty or None
         Rate and duration of the state for the unknown, if the model has one.
@@ -55,6 +56,9 @@ class Model:
         The settings of the estimator that learned the model, as JSON: for the record.
     stages : Durations or None
         How long states last, where that is not as in a plain chain; see `durations`.
+    tempering : Tempering or None
+        The chain before it was tempered, if it was, and the end weights that smoothing and best paths add to the last
+        frame of each sequence. Filtering, fixed lags and streams do not know where a sequence ends.
     """
 
     classes: npt.NDArray[Any]
@@ -66,6 +70,7 @@ class Model:
     feature_names: tuple[str, ...] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     stages: Durations | None = None
+    tempering: Tempering | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "transmat", read_only(as_transmat(self.transmat, len(self.classes))))
@@ -85,6 +90,8 @@ class Model:
         """Raise a ValueError for stages that the chain cannot have."""
         if self.stages is None:
             return
+        if self.tempering is not None:
+            raise ValueError("a chain with stages cannot be tempered")
         if self.stages.n_states != self.n_states:
             raise ValueError(f"there are stages of {self.stages.n_states} states for {self.n_states} classes")
         ends = np.cumsum(self.stages.sizes) - 1
@@ -101,7 +108,7 @@ class Model:
         return Model, tuple((parts | {"settings": dict(self.settings)}).values())
 
     def __repr__(self) -> str:
-        source = "" if isinstance(self.evidence, KernelEvidence) else f", {self.evidence}"
+        source = "" if isinstance(self.evidence, PooledEvidence) else f", {self.evidence}"
         unknown = "" if self.novelty is None else f", {self.novelty}"
         stages = "" if self.stages is None else f", stages={self.stages.sizes.tolist()}"
         return (
@@ -168,9 +175,9 @@ class Model:
         """The native chain of all states, the unknown last if there is one."""
         return self._chains[1].native
 
-    def _kernel_evidence(self) -> KernelEvidence:
+    def _kernel_evidence(self) -> PooledEvidence:
         """The evidence that can see novelty."""
-        if self.novelty is None or not isinstance(self.evidence, KernelEvidence):
+        if self.novelty is None or not isinstance(self.evidence, PooledEvidence) or self.evidence.kernel is None:
             raise ValueError("the model has no state for the unknown: learn it with novelty=True")
         return self.evidence
 
@@ -194,6 +201,8 @@ class Model:
     def _recurse(self, name: str, evidence: Array, sequences: Sequences, threads: int, *lag: int) -> Any:
         """A recursion on the chain of as many states as there is evidence for."""
         chain = self._chains[evidence.shape[1] > self.n_states]
+        if self.tempering is not None and name in ("smooth", "viterbi"):
+            evidence = self.tempering.at_ends(evidence, sequences.lengths)
         with _rows_of(sequences):
             return chain.run(name, evidence, sequences.lengths, sequences.dt, threads, *lag)
 

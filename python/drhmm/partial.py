@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
 from ._labels import Codes
 from ._sequences import Sequences
 from ._validation import Array, read_only
 from .contents import as_json
-from .evidence import KernelEvidence, warn_of_far_classes
+from .evidence import PooledEvidence, warn_of_far_classes
 from .features import complete_rows
+from .members import KernelMember, Sums, added
 from .model import Model
-from .ratios.least_squares import LeastSquares
 from .stays import Stays
+from .tempering import tempered
 from .transitions import ChainRules, count_transitions
 
 #: Settings that may change between blocks: labelled blocks give the same model whatever they are.
@@ -28,49 +28,61 @@ FREE = ("n_threads", "verbose", "max_iter", "tol", "n_init", "em_update")
 
 @dataclass(frozen=True)
 class Statistics:
-    """Everything that least squares and the chain need of labelled blocks: sums over frames.
+    """Everything that a pool and its chain need of labelled blocks: sums over frames.
 
-    ``gram`` holds Phi^T W Phi, Phi^T W M and the class masses, ``counts`` (S, S) the transitions and ``starts`` (S,)
-    the first states of sequences, ``stays`` how long states lasted.
+    ``sums`` are those of each member, ``mass`` (S,) the weight of each class, ``counts`` (S, S) the transitions,
+    ``starts`` (S,) the first states of sequences, ``stays`` how long states lasted.
     """
 
-    gram: _core.GramStatistics
+    sums: dict[str, Sums]
+    mass: Array
     counts: Array
     starts: Array
     stays: Stays
 
     @classmethod
-    def nothing(cls, n_centers: int, n_states: int) -> Statistics:
-        """Of no block."""
-        chain = np.zeros((n_states, n_states)), np.zeros(n_states), Stays.of(np.zeros(0, dtype=np.int64), [])
-        return cls(_core.GramStatistics(n_centers, n_states), *chain)
-
-    @classmethod
-    def of(cls, evidence: KernelEvidence, sequences: Sequences, codes: Codes, weights: Array | None) -> Statistics:
-        """Of one block of whole sequences, with the centres, the width and the standardisation of `evidence`."""
+    def of(cls, evidence: PooledEvidence, sequences: Sequences, codes: Codes, weights: Array | None) -> Statistics:
+        """Of one block of whole sequences, with what `evidence` takes its sums with."""
         frames = evidence.framing.frames(sequences.samples, sequences.unbroken)
         rows = np.flatnonzero(complete_rows(frames))
-        targets = np.eye(evidence.n_states)[codes[rows]]
-        gram = _core.GramStatistics(len(evidence.centers), evidence.n_states)
-        gram.add(
-            np.ascontiguousarray(frames[rows]),
-            targets,
-            np.ones(len(rows)) if weights is None else np.ascontiguousarray(weights[rows]),
-            evidence.centers,
-            evidence.sigma,
-        )
+        given = np.ones(len(rows)) if weights is None else np.ascontiguousarray(weights[rows])
+        counts = count_transitions(codes, sequences.unbroken, evidence.n_states)
         stays = Stays.of(codes, sequences.unbroken)
-        return cls(gram, *count_transitions(codes, sequences.unbroken, evidence.n_states), stays)
+        return cls._of_frames(evidence, np.ascontiguousarray(frames[rows]), codes[rows], given, *counts, stays)
+
+    @classmethod
+    def nothing(cls, evidence: PooledEvidence) -> Statistics:
+        """Of no block."""
+        frames, no_codes = np.empty((0, evidence.framing.window * evidence.framing.n_columns)), np.empty(0, np.int64)
+        counts = np.zeros((evidence.n_states, evidence.n_states)), np.zeros(evidence.n_states)
+        return cls._of_frames(evidence, frames, no_codes, np.empty(0), *counts, Stays.of(no_codes, []))
+
+    @classmethod
+    def _of_frames(
+        cls,
+        evidence: PooledEvidence,
+        frames: Array,
+        codes: Codes,
+        weights: Array,
+        counts: Array,
+        starts: Array,
+        stays: Stays,
+    ) -> Statistics:
+        targets = np.eye(evidence.n_states)[codes]
+        sums = {name: member.sums(frames, targets, weights) for name, member in evidence.members.items()}
+        return cls(sums, weights @ targets, counts, starts, stays)
 
     @classmethod
     def merged(cls, parts: Iterable[Statistics]) -> Statistics:
         """Of several blocks, one or more; the parts stay as they are."""
-        each = list(parts)
-        total = cls.nothing(len(each[0].gram.moment), len(each[0].starts))
-        for part in each:
-            total.gram.merge(part.gram)
-            total = replace(total, counts=total.counts + part.counts, starts=total.starts + part.starts)
-        return replace(total, stays=Stays.merged(part.stays for part in each))
+        first, *others = parts
+        return cls(
+            {name: added([first.sums[name], *(other.sums[name] for other in others)]) for name in first.sums},
+            sum((other.mass for other in others), start=first.mass),
+            sum((other.counts for other in others), start=first.counts),
+            sum((other.starts for other in others), start=first.starts),
+            Stays.merged([first.stays, *(other.stays for other in others)]),
+        )
 
 
 @dataclass(frozen=True)
@@ -78,16 +90,14 @@ class PartialFit:
     """What has been seen so far, and the model that follows from it; ``settings`` are those of the estimator."""
 
     model: Model
-    rho: float
     rules: ChainRules
     settings: Mapping[str, Any]
     statistics: Statistics
 
     @classmethod
-    def begin(cls, model: Model, rho: float, rules: ChainRules, settings: Mapping[str, Any]) -> PartialFit:
+    def begin(cls, model: Model, rules: ChainRules, settings: Mapping[str, Any]) -> PartialFit:
         """Nothing seen yet: what was chosen for a model that was learned from the first block."""
-        nothing = Statistics.nothing(len(kernel_evidence(model).centers), model.n_states)
-        return cls(model, rho, rules, copy.deepcopy(dict(settings)), nothing)
+        return cls(model, rules, copy.deepcopy(dict(settings)), Statistics.nothing(pooled_evidence_of(model)))
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         """Raise a ValueError for a setting that is not the one of the first block."""
@@ -103,30 +113,39 @@ class PartialFit:
     def add(self, statistics: Statistics) -> PartialFit:
         """What was seen so far and one more block; the old one stays as it is."""
         total = Statistics.merged([self.statistics, statistics])
-        mass = total.gram.mass
-        if not mass.sum() > 0:
+        if not total.mass.sum() > 0:
             raise ValueError("there is no complete frame with a weight to learn from")
-        added = statistics.gram
-        if self.statistics.gram.mass.any():  # the first block has been looked at
-            reach = np.where(added.mass > 0, added.moment.sum(axis=0) / np.where(added.mass > 0, added.mass, 1), np.inf)
+        prior = read_only(total.mass / total.mass.sum())
+        evidence = pooled_evidence_of(self.model)
+        if evidence.is_kernels_alone and self.statistics.mass.any():  # the first block has been looked at
+            mass, moment = statistics.mass, statistics.sums[KernelMember.NAME]["moment"]
+            reach = np.where(mass > 0, moment.sum(axis=0) / np.where(mass > 0, mass, 1), np.inf)
             warn_of_far_classes(reach, self.model.classes, stacklevel=3)
-        theta = _core.RegularizedGram(total.gram.gram, self.rho * mass.sum()).solve(total.gram.moment)
-        prior = read_only(mass / mass.sum())
-        transmat, stages = self.rules.learn(total.counts, total.stays)
+        members: dict[str, Any] = {
+            name: member.learned_from(total.sums[name]) for name, member in evidence.members.items()
+        }
+        counted, stages = self.rules.learn(total.counts, total.stays)
+        transmat, startprob, tempering = tempered(
+            counted,
+            self.rules.start_probabilities(total.starts),
+            1.0 if self.model.tempering is None else self.model.tempering.temper,
+            prior,
+        )
         model = replace(
             self.model,
-            transmat=read_only(transmat),
+            transmat=transmat,
+            startprob=startprob,
             stages=stages,
-            startprob=read_only(self.rules.start_probabilities(total.starts)),
             prior=prior,
-            evidence=replace(kernel_evidence(self.model), theta=read_only(theta), prior=prior),
+            evidence=replace(evidence, prior=prior, **members),
+            tempering=tempering,
         )
         return replace(self, model=model, statistics=total)
 
 
-def kernel_evidence(model: Model) -> KernelEvidence:
-    """The evidence of a model that was learned by least squares."""
-    assert isinstance(model.evidence, KernelEvidence)
+def pooled_evidence_of(model: Model) -> PooledEvidence:
+    """The evidence of a model whose members are learned from sums."""
+    assert isinstance(model.evidence, PooledEvidence)
     return model.evidence
 
 
@@ -145,7 +164,9 @@ def _comparable(setting: Any) -> Any:
 
 def check_additive(ratio: Any, class_weight: Any, caller: str) -> None:
     """Raise a ValueError for settings with which statistics of blocks do not add up."""
-    if not isinstance(ratio, str | LeastSquares):
-        raise ValueError(f"{caller} needs ratio='least-squares' or LeastSquares, got {ratio!r}")
+    if not isinstance(ratio, str) and not getattr(ratio, "adds_up", False):
+        raise ValueError(
+            f"{caller} needs sources that are learned from sums over frames, such as ratio='pool', got {ratio!r}"
+        )
     if isinstance(class_weight, str) and class_weight == "balanced":
         raise ValueError(f"class_weight='balanced' needs all data at once; give {caller} a dict of weights")

@@ -21,6 +21,9 @@ DEFAULT_SIGMA = 1.0
 DEFAULT_RHO = 0.003
 
 SIGMA_GRID = (0.35, 0.5, 0.7, 1.0, 1.4)
+#: Kernel width over the median distance where EM compares starts: finer, so that clusters can have any shape.
+START_SIGMA = 0.5
+
 RHO_GRID = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 
 #: Summed loss (squared error, or nats of a judge) that data must gain per squared grid step away from the default.
@@ -43,6 +46,7 @@ class Selection:
 
     ``loss[s, r]``, the squared loss of a frame, belongs to ``sigmas[s]`` and ``rhos[r]``. ``verdict[s, r]`` decided,
     pull included: the summed squared loss, or minus the summed log posterior of the true states after smoothing.
+    ``estimates`` are the held-out estimates (N, S) of the winner, while something is still learned from them.
     """
 
     sigmas: Array
@@ -51,6 +55,7 @@ class Selection:
     verdict: Array
     sigma: float
     rho: float
+    estimates: Array | None = None
 
 
 def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np.int64]:
@@ -64,6 +69,23 @@ def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np
         block = np.arange(length) * n_folds // length if length >= n_folds else np.arange(length)
         folds.append((block + k) % n_folds)
     return np.concatenate(folds)
+
+
+def folds_of(sequence: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], n_states: int) -> npt.NDArray[np.int64]:
+    """Fold of every frame, from its sequence and its class (negative where unknown): the same wherever folds judge.
+
+    Whole sequences, if there are as many as folds and every class keeps two frames outside each; contiguous blocks of
+    each sequence otherwise.
+    """
+    names, place, counts = np.unique(sequence, return_inverse=True, return_counts=True)
+    whole: npt.NDArray[np.int64] = place.reshape(-1) % N_FOLDS
+    known = codes >= 0
+    present = np.bincount(codes[known], minlength=n_states) > 0
+    if len(names) >= N_FOLDS and all(
+        (np.bincount(codes[known & (whole != fold)], minlength=n_states)[present] >= 2).all() for fold in range(N_FOLDS)
+    ):
+        return whole
+    return contiguous_folds(counts.tolist())
 
 
 def pull(sigmas: Array, rhos: Array, median: float | None, pull_rho: bool) -> Array:
@@ -118,17 +140,21 @@ def select(
         max(n_threads, QUICK_WORK // (len(frames) * len(centers) ** 2)),
         max(1, MOST_ESTIMATES // (len(rhos) * targets.size)),
     )
+    penalty = pull(sigmas, rhos, median if sigma is None else None, rho is None)
+    least, best, estimates = np.inf, (0, 0), None
     for first in range(0, len(sigmas), together):
         widths = sigmas[first : first + together]
-        summed, estimates = _core.cross_validate(
-            *ordered, sizes, centers, widths.tolist(), rhos.tolist(), n_threads, with_estimates=judge is not None
+        summed, held_out = _core.cross_validate(
+            *ordered, sizes, centers, widths.tolist(), rhos.tolist(), n_threads, with_estimates=True
         )
         for s, width in enumerate(widths, first):
             loss[s] = summed[s - first].sum(axis=1)
             for r in range(len(rhos)):
-                verdict[s, r] = loss[s, r] / unit if judge is None else judge(estimates[s - first, r, place])
+                found = held_out[s - first, r, place]
+                verdict[s, r] = penalty[s, r] + (loss[s, r] / unit if judge is None else judge(found))
+                if verdict[s, r] < least:
+                    least, best, estimates = verdict[s, r], (s, r), found
             progress(s + 1, len(sigmas), f"sigma {width:.3g}  loss {loss[s].min() / weights.sum():.4f}")
-    penalty = pull(sigmas, rhos, median if sigma is None else None, rho is None)
-    verdict += penalty
-    best = np.unravel_index(np.argmin(verdict), verdict.shape)
-    return Selection(sigmas, rhos, loss / weights.sum(), verdict, float(sigmas[best[0]]), float(rhos[best[1]]))
+    return Selection(
+        sigmas, rhos, loss / weights.sum(), verdict, float(sigmas[best[0]]), float(rhos[best[1]]), estimates
+    )

@@ -110,6 +110,11 @@ class DurationRules:
     learned: bool
     minimum: Sizes
 
+    @property
+    def are_geometric(self) -> bool:
+        """Whether every stay is geometric, whatever the labels are."""
+        return not self.learned and bool((self.minimum == 1).all())
+
     def shapes(self, transmat: Array, stays: Stays) -> Sizes:
         """The number of stages of each state that suits its stays best, (S,); 1 for all unless it is to be learned."""
         away = leaving_rates(transmat)

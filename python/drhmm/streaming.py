@@ -31,7 +31,7 @@ class _Live:
         self._lag = check_integer(lag, "lag", low=0, high=snapshots.LONGEST_LAG)
         self._n_columns = model.n_features
         streamed = model.evidence.streamed()
-        self._evaluate = None if isinstance(streamed, _core.LeastSquaresRatio) else streamed
+        self._evaluate = None if isinstance(streamed, _core.PooledRatio) else streamed
         framing = model.evidence.framing
         self._live = _core.LiveStreams(
             chain=model.chain,
@@ -40,7 +40,7 @@ class _Live:
             window=framing.window,
             n_known=model.n_states,
             lag=self._lag,
-            ratio=streamed if isinstance(streamed, _core.LeastSquaresRatio) else None,
+            ratio=streamed if isinstance(streamed, _core.PooledRatio) else None,
         )
         self._step_one = self._live.stepper()
 

@@ -12,7 +12,9 @@ from ._labels import UNKNOWN, Codes
 from ._sequences import Sequences
 from ._validation import LARGEST, Array, as_weights
 from .features import Framing, complete_rows
-from .selection import contiguous_folds
+from .progress import Progress, no_progress
+from .ratios.learner import Task
+from .selection import Judge, folds_of
 
 #: A class or a state with fewer frames than this is hardly learned.
 FEW = 3
@@ -51,8 +53,8 @@ class TrainingFrames:
         _warn_of_missing_frames(sequences, framing.window, len(self.rows))
         self.frames = np.ascontiguousarray(frames[self.rows])
         sequence = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)[self.rows]
-        self.folds = contiguous_folds([int(count) for count in np.bincount(sequence) if count > 0])
         self.codes, self.n_states, self.lengths = codes, n_states, sequences.lengths
+        self.folds = folds_of(sequence, codes[self.rows], n_states)
         self.given_weights = None if weights is None else np.ascontiguousarray(weights[self.rows])
         self.weights = np.ones(len(self.rows)) if self.given_weights is None else self.given_weights
 
@@ -71,6 +73,21 @@ class TrainingFrames:
         """Whether the state of each complete frame is known, (N,)."""
         known: npt.NDArray[np.bool_] = self.codes[self.rows] != UNKNOWN
         return known
+
+    def task(self, targets: Array, judge: Judge | None = None, progress: Progress = no_progress) -> Task:
+        """What a ratio source learns from."""
+        weighted = self.given_weights is not None
+        return Task(self.frames, targets, self.weights, self.folds, weighted, judge, progress)
+
+    def judged_codes(self) -> Codes:
+        """Codes of all rows, unknown where no other fold has a frame of the same class."""
+        codes, own = self.codes.copy(), self.codes[self.rows]
+        counts = np.zeros((self.folds.max() + 1, self.n_states), dtype=np.int64)
+        np.add.at(counts, (self.folds[own >= 0], own[own >= 0]), 1)
+        elsewhere = counts.sum(axis=0) - counts[self.folds]
+        alone = (own >= 0) & (elsewhere[np.arange(len(own)), np.maximum(own, 0)] == 0)
+        codes[self.rows[alone]] = UNKNOWN
+        return codes
 
     def one_hot(self) -> Array:
         """Targets of the complete frames, (N, S); rows of zeros where the state is unknown."""

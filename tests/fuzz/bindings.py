@@ -137,9 +137,26 @@ def pickled(random, n, d, s, b):
 
 
 def ratio_arguments(random, d, s, b, window):
-    arguments = {"centers": random.normal(size=(b, d * window)), "sigma": 1.0, "theta": random.random((b, s))}
-    arguments |= {"prior": np.full(s, 1 / s), "floor": 0.01, "evidence_scale": 1.0, "mean": np.zeros(d)}
-    return arguments | {"scale": np.ones(d), "window": window}
+    columns = d * window
+    arguments = {"mean": np.zeros(d), "scale": np.ones(d), "window": window, "prior": np.full(s, 1 / s)}
+    arguments |= {"least_ratio": 0.01, "floor": 0.01, "shift": np.zeros(s)}
+    arguments |= {"centers": random.normal(size=(b, columns)), "sigma": 1.0, "theta": random.random((b, s))}
+    arguments |= {"low": -np.ones(columns), "high": np.ones(columns), "intercept": np.zeros(s)}
+    arguments |= {"edges": np.sort(random.normal(size=(columns, 9))), "slopes": random.random((columns, s))}
+    arguments |= {"steps": random.random((columns * 10, s)), "origin": np.zeros(columns), "log_scales": np.zeros(s)}
+    arguments |= {"means": random.normal(size=(s, columns)), "whitening": random.random((s * columns, columns))}
+    return arguments | {"kernel_scale": 1.0, "additive_scale": 0.5, "gaussian_scale": 0.5}
+
+
+def pooled_ratio(**given):
+    """A ratio of all three members, whose arrays are given by name."""
+    members = {
+        "kernel": ("centers", "sigma", "theta", "kernel_scale"),
+        "additive": ("low", "high", "edges", "intercept", "slopes", "steps", "additive_scale"),
+        "gaussian": ("origin", "means", "whitening", "log_scales", "gaussian_scale"),
+    }
+    packed = {name: tuple(given.pop(part) for part in parts) for name, parts in members.items()}
+    return _core.PooledRatio(**given, **packed)
 
 
 def ratio(random, n, d, s, b):
@@ -147,7 +164,7 @@ def ratio(random, n, d, s, b):
     arguments |= {"samples": random.normal(size=(n, d)), "lengths": [n] if n else [], "n_threads": 2, "single": False}
 
     def call(samples, lengths, n_threads, single, **rest):
-        made = _core.LeastSquaresRatio(**rest)
+        made = pooled_ratio(**rest)
         made.estimates(samples, lengths, n_threads, single)
         made.log_ratios(samples, lengths, n_threads, with_novelty=True, single=single)
 
@@ -156,7 +173,7 @@ def ratio(random, n, d, s, b):
 
 def streams(random, n, d, s, b):
     window, lag = int(random.integers(1, 3)), int(random.integers(0, 3))
-    made = _core.LeastSquaresRatio(**ratio_arguments(random, d, s, b, window))
+    made = pooled_ratio(**ratio_arguments(random, d, s, b, window))
     arguments = {**chain(random, s), "mean": np.zeros(d), "scale": np.ones(d), "window": window, "n_known": s}
     arguments |= {"lag": lag, "n": max(n, 1), "samples": random.normal(size=(max(n, 1), d))}
     arguments |= {"active": np.ones(max(n, 1), dtype=bool), "dt": np.ones(max(n, 1), dtype=np.int64), "n_threads": 2}
@@ -183,7 +200,7 @@ def streams(random, n, d, s, b):
 
 def stepping(random, n, d, s, b):
     """One frame after the other, by the function that streams call."""
-    made = _core.LeastSquaresRatio(**ratio_arguments(random, d, s, b, 1)) if random.random() < 0.5 else None
+    made = pooled_ratio(**ratio_arguments(random, d, s, b, 1)) if random.random() < 0.5 else None
     model = {"chain": _core.Chain(**chain(random, s)), "mean": np.zeros(d), "scale": np.ones(d), "window": 1}
     model |= {"n_known": s, "lag": n % 3}
     arguments = {"x": random.normal(size=d), "dt": int(random.integers(1, 4))}

@@ -11,6 +11,7 @@ from models import impossible
 from recursions import lengths_of
 
 from drhmm import DensityRatioHMM, ImpossibleDataError
+from drhmm.contents import tensors_of
 from drhmm.features import ROUNDINGS
 from drhmm.ratios import LeastSquares, TwoClass
 from drhmm.selection import N_FOLDS
@@ -18,11 +19,13 @@ from drhmm.selection import N_FOLDS
 #: Settings that are right for two classes, whatever the data, and others.
 RIGHT = {
     "n_states": [None, None, 2],
-    "n_basis": [5, 5, 1, 100, 10**12],
+    "ratio": ["pool", "pool", "least-squares"],
+    "n_basis": [5, 5, 1, 100, 10**12, "auto", None],
     "sigma": [1.0, 1.0, "default", 1e100],
     "rho": [0.01, 0.01, "default", 1e-100, 1e100],
     "floor": [0.01, 0.01, 0.0, 0.99],
     "evidence_scale": [1.0, 1.0, "cv", 1e-5, 1e50],
+    "transition_temper": [1.0, "cv", 0.5, 1e-3],
     "standardize": [True, True, False],
     "window": [1, 1, 2, 5, 10**12, 2**63],
     "transition_prior": [1.0, 1.0, 0.0, 1e-300, 1e50, np.ones((2, 2))],
@@ -43,7 +46,9 @@ OTHERS = {
     "sigma": [1e-100, 0.0, -1.0, np.nan, np.inf, "text", None],
     "rho": [0.0, -1.0, np.nan, "text"],
     "floor": [1.0, -0.1, np.nan, "text"],
-    "evidence_scale": [0.0, np.inf, "text"],
+    "evidence_scale": [0.0, np.inf, "text", [1.0, 2.0], [-1.0, 1.0, 1.0]],
+    "transition_temper": [0.0, 1.5, np.nan, "text"],
+    "ratio": ["text", 3],
     "window": [0, 1.5],
     "transition_prior": [-1.0, np.nan, "text"],
     "novelty_rate": [0.0, 1.0, 1e-300, np.nan],
@@ -155,7 +160,7 @@ def estimator(random, given, y, lengths, weights, X, is_right):
             predict(learner.model_, np.zeros((3, learner.model_.n_features)))
         return "refused"
     model = learner.model_
-    for values in (model.transmat, model.startprob, model.prior, model.evidence.theta):
+    for values in tensors_of(model).values():
         assert np.isfinite(values).all(), "what was learned is not finite"
     predict(model, X if model.n_features == 2 else random.normal(size=(5, model.n_features)))
     return "plausible"

@@ -20,14 +20,14 @@ def learned():
     y = np.repeat(random.integers(3, size=40), 5)
     X = 3.0 * random.normal(size=(3, 2))[y] + random.normal(size=(200, 2))
     common = {"n_basis": 15, "rho": 0.01, "evidence_scale": 1.0, "random_state": 0}
-    plain = DensityRatioHMM(**common, sigma=1.0).fit(X, y).model_
+    plain = DensityRatioHMM(**common, sigma=1.0, transition_temper=0.5).fit(X, y).model_
     hard = DensityRatioHMM(**common, sigma=0.3, floor=0.0).fit(X, y).model_
     transmat = np.array([[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.2, 0.0, 0.8]])
     return [
         plain,
         DensityRatioHMM(**common, sigma=2.0, window=3).fit(X, y).model_,
         DensityRatioHMM(**common, sigma=2.0, window=2, novelty=True).fit(X, y).model_,
-        replace(hard, transmat=transmat, startprob=np.array([0.5, 0.5, 0.0])),
+        replace(hard, transmat=transmat, startprob=np.array([0.5, 0.5, 0.0]), tempering=None),
     ]
 
 

@@ -85,7 +85,7 @@ def _add_fit(commands: Commands) -> None:
         commands,
         "fit",
         "learn a model from a table",
-        "Learn a model from a table and save it. Sigma, rho and the evidence scale are chosen by cross-validation.\n"
+        "Learn a model from a table and save it. Sigma, rho, scales and temper are chosen by cross-validation.\n"
         "With labels, a part of the rows is held out first to measure the accuracy; the model that is saved has\n"
         "learned from all rows. A gap in time ends a sequence.",
         "drhmm fit walks.csv --label activity --sequence person --window 6 --output walks.drhmm",
@@ -95,7 +95,7 @@ def _add_fit(commands: Commands) -> None:
     command.add_argument("--label", metavar="COLUMN", help="the state of a row; only an empty field is unknown")
     command.add_argument("--states", type=int, metavar="N", help="number of states, where there are no labels")
     command.add_argument("--window", type=int, default=1, help="rows that describe a frame")
-    command.add_argument("--basis", type=int, default=500, help="kernel centres")
+    command.add_argument("--basis", type=int, help="kernel centres (150, or 25 per state if these are more)")
     command.add_argument(
         "--durations",
         choices=("geometric", "negative-binomial"),

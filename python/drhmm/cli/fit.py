@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
         window=options.window,
         durations=options.durations,
         min_duration=options.min_duration,
-        n_basis=options.basis,
+        n_basis="auto" if options.basis is None else options.basis,
         novelty=options.novelty,
         novelty_rate=options.novelty_rate,
         novelty_duration=options.novelty_duration,
@@ -107,7 +107,8 @@ def _chosen(estimator: DensityRatioHMM) -> str:
             f"cross-validation of {selection.loss.size} settings, pulled towards the defaults, chose sigma "
             f"{estimator.sigma_:.3g} and rho {estimator.rho_:.3g} (held-out squared loss {selection.loss[best]:.4f})"
         )
-    parts.append(f"evidence scale {estimator.evidence_scale_:g}")
+    scales = ", ".join(f"{name} {scale:.3g}" for name, scale in estimator.member_scales_.items())
+    parts.append(f"evidence scales {scales} and temper {estimator.transition_temper_:.3g} by {estimator.scale_reason_}")
     if estimator.model_.stages is not None:
         parts.append("stages of the states " + ", ".join(map(str, estimator.model_.stages.sizes)))
     if estimator.history_:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import io
-from ..evidence import KernelEvidence
+from ..evidence import PooledEvidence
 from ..model import Model
 from .output import say
 
@@ -23,13 +23,13 @@ def run(options: argparse.Namespace) -> None:
         return
     say(f"{options.model}: {options.model.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
     for name, text in _lines(model):
-        say(f"{name:<16}{text}")
+        say(f"{name:<20}{text}")
 
 
 def as_json(model: Model) -> dict[str, Any]:
     """The content of a model, arrays of the chain among it."""
     evidence = model.evidence
-    assert isinstance(evidence, KernelEvidence)
+    assert isinstance(evidence, PooledEvidence)
     novelty, durations = model.novelty, model.durations
     return {
         "fingerprint": model.fingerprint,
@@ -42,10 +42,11 @@ def as_json(model: Model) -> dict[str, Any]:
         "transmat": model.transmat.tolist(),
         "startprob": model.startprob.tolist(),
         "prior": model.prior.tolist(),
-        "centers": len(evidence.centers),
-        "sigma": evidence.sigma,
+        "members": {name: {"scale": member.scale, "is": str(member)} for name, member in evidence.members.items()},
         "floor": evidence.floor,
         "evidence_scale": evidence.evidence_scale,
+        "prior_shift": evidence.prior_shift,
+        "transition_temper": 1.0 if model.tempering is None else model.tempering.temper,
         "novelty": None if novelty is None else {"rate": novelty.rate, "duration": novelty.duration},
         "durations": {
             "mean": [mean if np.isfinite(mean) else None for mean in durations.mean.tolist()],
@@ -68,11 +69,10 @@ def _lines(model: Model) -> list[tuple[str, str]]:
     lines = [
         ("features", f"{model.n_features}" + (f" ({', '.join(map(_printable, names))})" if names else "")),
         ("window", f"{model.window} samples" if model.window > 1 else "1 sample"),
-        (
-            "evidence",
-            f"{content['centers']} kernel centres, sigma {content['sigma']:.4g}, floor {content['floor']:g}, "
-            f"scale {content['evidence_scale']:g}",
-        ),
+        *((f"evidence {name}", f"scale {one['scale']:.3g}: {one['is']}") for name, one in content["members"].items()),
+        ("prior shift", f"{content['prior_shift']:.3g} of the class shares, floor {content['floor']:g}"),
+        ("chain", f"transition probabilities to the power of {content['transition_temper']:.3g}"),
+        ("chosen by", str(model.settings.get("scale_reason", "not recorded"))),
     ]
     if model.novelty is not None:
         lines.append(("novelty", f"rate {model.novelty.rate:g}, duration {model.novelty.duration:g} frames"))
@@ -86,6 +86,8 @@ def _lines(model: Model) -> list[tuple[str, str]]:
         transitions = " ".join(f"{probability:.3g}" for probability in np.atleast_1d(model.transmat[state]))
         shares = f"{model.prior[state]:.3f}   {model.startprob[state]:.3f}"
         lines.append(("", f"{label:<{width}}  {shares}   {duration:>9}   {form:<5}   {transitions}"))
-    settings = ", ".join(f"{name}={value!r}" for name, value in model.settings.items() if value is not None)
+    settings = ", ".join(
+        f"{name}={value!r}" for name, value in model.settings.items() if value is not None and name != "scale_reason"
+    )
     wrapped = textwrap.wrap(settings or "not recorded", 100)
     return lines + list(zip(["settings", *[""] * len(wrapped)], wrapped, strict=False))

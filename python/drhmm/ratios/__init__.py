@@ -6,10 +6,22 @@ new frames, (n, S), up to a constant per row. A source whose ``fit`` also takes 
 weights. `DensityRatioHMM` copies a source before it fits it.
 """
 
+from .additive import Additive
 from .from_classifier import FromClassifier
 from .from_densities import FromDensities
+from .gaussian import Gaussian
 from .least_squares import LeastSquares
+from .pool import Pool
 from .source import RatioSource
 from .two_class import TwoClass
 
-__all__ = ["FromClassifier", "FromDensities", "LeastSquares", "RatioSource", "TwoClass"]
+__all__ = [
+    "Additive",
+    "FromClassifier",
+    "FromDensities",
+    "Gaussian",
+    "LeastSquares",
+    "Pool",
+    "RatioSource",
+    "TwoClass",
+]

@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.base import BaseEstimator
 
 from .. import _core
-from .._threads import with_own_threads
-from .._validation import Array, as_samples, check_integer, check_number, check_searched, read_only, thread_count
-from ..evidence import KernelEvidence
-from ..features import Framing, choose_centers, median_distance, random_state_of
-from ..progress import Progress, no_progress
-from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, Judge, Selection, contiguous_folds, select
-from .source import as_training, check_fitted, check_masses, check_width
+from .._validation import Array, check_searched, thread_count
+from ..evidence import least_ratio_of
+from ..features import basis_size, check_basis, choose_centers, median_distance, random_state_of
+from ..members import KernelMember
+from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, START_SIGMA, Selection, select
+from .learner import Task, Trained, Updates
+from .member_source import MemberSource
+from .source import check_width, class_shares, without_evidence
+
+#: Kernel centres with which sigma and rho are searched, and the evidence scale, if there are more; and per state.
+SELECTION_BASIS = 500
+SELECTION_BASIS_PER_STATE = 25
 
 
-class LeastSquares(BaseEstimator):  # type: ignore[misc]
+class LeastSquares(MemberSource):
     """Density ratios by kernel least squares: one Gram matrix and one Cholesky factor for all states.
 
     Parameters
     ----------
-    n_basis : int
-        Number of kernel centres, drawn from the training frames (all of them when there are fewer).
+    n_basis : int, "auto" or None
+        Number of kernel centres, drawn from the training frames (all of them when there are fewer). "auto": 150, or 25
+        per state if these are more; None: every frame is a centre, as in the paper. Where there are more than 500 (and
+        more than 25 per state), sigma and rho are searched with that many.
     sigma : float or {"cv", "default"}
         Kernel width: a number, cross-validated, or the median distance between centres.
     rho : float or {"cv", "default"}
         Regularisation over the number of training frames (``rho * N`` is added to the diagonal of the Gram matrix):
         a number, cross-validated, or 0.003.
     floor : float
-        Smallest posterior estimate, for balanced states: q_i is at least ``floor * S * prior_i``. 0 is the rule of
-        the paper, by which one noisy frame can exclude a state.
+        Smallest posterior estimate, for balanced states: q_i is at least ``min(floor * S, 1/2) * prior_i``. 0 is the
+        rule of the paper, by which one noisy frame can exclude a state.
     random_state : int, RandomState or None
         Seed of the choice of centres.
     n_threads : int, optional
@@ -54,16 +61,16 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     With features ``phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2))``, Theta = (Phi^T Phi + rho N I)^-1 Phi^T M, and
-    w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), floor S n_i / N): where nothing fits, all
-    ratios are 1.
+    w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), min(floor S, 1/2) n_i / N): where nothing
+    fits, all ratios are 1.
     """
 
     def __init__(
         self,
-        n_basis: int = 500,
+        n_basis: int | str | None = "auto",
         sigma: float | str = "cv",
         rho: float | str = "cv",
-        floor: float = 0.01,
+        floor: float = 0.02,
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> None:
@@ -76,222 +83,111 @@ class LeastSquares(BaseEstimator):  # type: ignore[misc]
 
     def check_parameters(self) -> None:
         """Raise a ValueError that names the first setting out of range."""
-        check_integer(self.n_basis, "n_basis", low=1)
+        check_basis(self.n_basis)
         check_searched(self.sigma, "sigma")
         check_searched(self.rho, "rho")
-        check_number(self.floor, "floor", low=0, high=1, high_open=True)
-        thread_count(self.n_threads)
+        super().check_parameters()
 
-    @with_own_threads
-    def fit(
-        self,
-        frames: Any,
-        targets: Any,
-        sample_weight: Any = None,
-        *,
-        folds: npt.NDArray[np.int64] | None = None,
-        judge: Judge | None = None,
-        progress: Progress = no_progress,
-    ) -> LeastSquares:
-        """Learn from frames (N, D) and targets (N, S).
-
-        Parameters
-        ----------
-        frames : array of shape (N, D)
-            Training frames without NaN.
-        targets : array of shape (N, S)
-            Probability of each state at each frame.
-        sample_weight : array of shape (N,), optional
-            Weight of each frame.
-        folds : array of int of shape (N,), optional
-            Fold of each frame for cross-validation; five contiguous blocks by default.
-        judge : callable, optional
-            From held-out estimates of p(x = i | y), (N, S), to a loss; the squared error by default.
-        progress : callable, optional
-            Told of every sigma that has been tried.
-
-        Returns
-        -------
-        LeastSquares
-            Itself.
-        """
-        frames, targets, weights = as_training(frames, targets, sample_weight)
-        check_masses(weights @ targets)
-        updates = self.soft_updates(frames, targets, weights, folds, judge=judge, progress=progress)
-        updates.solve(targets)
-        return self.adopt(updates)
-
-    def soft_updates(
-        self,
-        frames: Array,
-        targets: Array,
-        weights: Array,
-        folds: npt.NDArray[np.int64] | None = None,
-        *,
-        judge: Judge | None = None,
-        progress: Progress = no_progress,
-        paper: bool = False,
-    ) -> SoftUpdates:
-        """Centres, sigma, rho (from these targets) and one factor, ready for the targets of many iterations."""
-        self.check_parameters()
-        likeliest = np.where(targets.any(axis=1), targets.argmax(axis=1), -1)
-        centers = choose_centers(frames, self.n_basis, random_state_of(self.random_state), likeliest)
-        sigma, rho, selection = self._settings(frames, targets, weights, folds, centers, judge, progress)
+    def _begin(self, task: Task, search: bool = True) -> tuple[KernelMember, Array | None]:
+        """Centres, sigma and rho; held-out log ratios of the winner if there was a search."""
+        n_states = task.targets.shape[1]
+        random_state = random_state_of(self.random_state)
+        size = basis_size(self.n_basis, len(task.frames), n_states)
+        likeliest = np.where(task.targets.any(axis=1), task.targets.argmax(axis=1), -1)
+        centers = choose_centers(task.frames, size, random_state, likeliest)
+        most = max(SELECTION_BASIS, SELECTION_BASIS_PER_STATE * n_states)
+        few = centers if len(centers) <= most else choose_centers(centers, most, random_state)
+        sigma, rho, selection = self._settings(task, few, search)
         check_width(sigma, centers)
-        return SoftUpdates(
-            frames, weights, centers, sigma, rho, float(self.floor), selection, thread_count(self.n_threads), paper
-        )
+        self.selection_ = None if selection is None else replace(selection, estimates=None)
+        member = KernelMember(centers, np.zeros((len(centers), n_states)), sigma, rho)
+        if selection is None or selection.estimates is None:
+            return member, None
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.maximum(selection.estimates / task.prior, least_ratio_of(float(self.floor), n_states)))
+        return member, without_evidence(logs)
 
-    def adopt(self, updates: SoftUpdates) -> LeastSquares:
-        """Take over what the last update learned."""
-        self.centers_, self.theta_ = read_only(updates.centers), read_only(updates.theta)
-        self.prior_ = read_only(updates.prior)
-        self.sigma_, self.rho_, self.selection_ = updates.sigma, updates.rho, updates.selection
+    def _adopt(self, member: Any, prior: Array) -> LeastSquares:
+        super()._adopt(member, prior)
+        self.centers_, self.theta_ = self.member_.centers, self.member_.theta
+        self.sigma_, self.rho_ = self.member_.sigma, self.member_.rho
         return self
 
-    def _settings(
-        self,
-        frames: Array,
-        targets: Array,
-        weights: Array,
-        folds: npt.NDArray[np.int64] | None,
-        centers: Array,
-        judge: Judge | None,
-        progress: Progress,
-    ) -> tuple[float, float, Selection | None]:
+    def _settings(self, task: Task, centers: Array, search: bool) -> tuple[float, float, Selection | None]:
         """Sigma and rho from numbers, defaults or cross-validation."""
         sigma, rho = self.sigma, self.rho
-        median = median_distance(centers if len(centers) > 1 else frames[:1000]) if isinstance(sigma, str) else 1.0
+        median = median_distance(centers if len(centers) > 1 else task.frames[:1000]) if isinstance(sigma, str) else 1.0
         if sigma == "default":
             sigma = DEFAULT_SIGMA * median
-        if rho == "default":
+        if sigma == "cv" and not search:
+            sigma = START_SIGMA * median
+        if rho == "default" or (rho == "cv" and not search):
             rho = DEFAULT_RHO
         if "cv" not in (sigma, rho):
             return float(sigma), float(rho), None
-        if len(frames) < N_FOLDS:
+        if len(task.frames) < N_FOLDS:
             raise ValueError(
-                f"cross-validation of sigma and rho needs at least {N_FOLDS} frames, one per fold, got {len(frames)}; "
-                "use sigma='default' and rho='default', or numbers"
+                f"cross-validation of sigma and rho needs at least {N_FOLDS} frames, one per fold, got "
+                f"{len(task.frames)}; use sigma='default' and rho='default', or numbers"
             )
-        if folds is None:
-            folds = contiguous_folds([len(frames)])
-        for fold in np.unique(folds):
-            if not weights[folds != fold].sum() > 0:
+        for fold in np.unique(task.folds):
+            if not task.weights[task.folds != fold].sum() > 0:
                 raise ValueError(
                     f"sample_weight is zero in every frame outside fold {fold}: sigma and rho cannot be "
                     "cross-validated; use sigma='default' and rho='default', or numbers"
                 )
         selection = select(
-            frames,
-            targets,
-            weights,
-            folds,
+            task.frames,
+            task.targets,
+            task.weights,
+            task.folds,
             centers,
             median,
             None if sigma == "cv" else float(sigma),
             None if rho == "cv" else float(rho),
-            judge,
+            None if self.floor == 0 else task.judge,
             thread_count(self.n_threads),
-            progress,
+            task.progress,
         )
         return selection.sigma, selection.rho, selection
 
-    def out_of_fold_log_ratios(
-        self, frames: Array, targets: Array, weights: Array, folds: npt.NDArray[np.int64]
-    ) -> Array:
-        """Log ratios of every frame, learned from the other folds with the centres, sigma and rho of `fit`."""
-        n_states = targets.shape[1]
-        parts = {}
-        for fold in np.unique(folds):
-            rows = folds == fold
-            parts[fold] = _core.GramStatistics(len(self.centers_), n_states)
-            parts[fold].add(frames[rows], targets[rows], weights[rows], self.centers_, self.sigma_)
-        log_ratios = np.empty_like(targets)
-        for fold in parts:
-            rows = folds == fold
-            training = _core.GramStatistics(len(self.centers_), n_states)
-            for other in parts:
-                if other != fold:
-                    training.merge(parts[other])
-            theta = _core.RegularizedGram(training.gram, self.rho_ * weights[~rows].sum()).solve(training.moment)
-            evidence = KernelEvidence(
-                _plain(frames.shape[1]), self.centers_, self.sigma_, theta, self.prior_, float(self.floor), 1.0
-            )
-            log_ratios[rows] = evidence.log_ratios(frames[rows], [int(rows.sum())], thread_count(self.n_threads))
-        return log_ratios
-
-    def evidence(self, framing: Framing, evidence_scale: float = 1.0) -> KernelEvidence:
-        """What was learned, as arrays for inference."""
-        return KernelEvidence(
-            framing, self.centers_, self.sigma_, self.theta_, self.prior_, float(self.floor), evidence_scale
-        )
-
-    def log_ratios(self, frames: Any) -> Array:
-        """Log w_i(y), shape (n, S), up to a constant per row."""
-        check_fitted(self, "centers_")
-        frames = as_samples(frames, "frames")
-        n_columns = self.centers_.shape[1]
-        if frames.shape[1] != n_columns:
-            raise ValueError(f"frames has {frames.shape[1]} columns, but {n_columns} were learned from")
-        evidence = self.evidence(_plain(n_columns))
-        return evidence.log_ratios(frames, [len(frames)], thread_count(self.n_threads))
+    def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
+        """Centres, sigma, rho (from these targets) and one factor, for the targets of many iterations."""
+        return SoftUpdates(self, task, paper, search)
 
 
 class SoftUpdates:
-    """Least-squares solutions for many targets on the same frames: the Gram matrix is factored once.
+    """Least-squares solutions for many targets on the same frames: the Gram matrix is factored once."""
 
-    Attributes
-    ----------
-    theta : ndarray of shape (B, S)
-        Coefficients of the last targets.
-    prior : ndarray of shape (S,)
-        Shares of the states in the last targets.
-    """
-
-    def __init__(
-        self,
-        frames: Array,
-        weights: Array,
-        centers: Array,
-        sigma: float,
-        rho: float,
-        floor: float,
-        selection: Selection | None,
-        n_threads: int,
-        paper: bool,
-    ) -> None:
-        self.frames, self.weights, self.centers = frames, weights, centers
-        self.sigma, self.rho, self.floor, self.selection = sigma, rho, floor, selection
-        self.n_threads, self.paper = n_threads, paper
-        self._factor = None if paper else self._regularized(weights)
+    def __init__(self, source: LeastSquares, task: Task, paper: bool, search: bool) -> None:
+        self.source, self.task = copy.deepcopy(source), task
+        self.source.check_parameters()
+        self.member, _ = self.source._begin(task, search)
+        self._factor = None if paper else self._regularized(task.weights)
 
     def _regularized(self, weights: Array) -> _core.RegularizedGram:
-        statistics = _core.GramStatistics(len(self.centers), 1)
-        statistics.add(self.frames, np.ones((len(self.frames), 1)), weights, self.centers, self.sigma)
-        return _core.RegularizedGram(statistics.gram, self.rho * self.weights.sum())
+        sums = self.member.sums(self.task.frames, np.ones((len(weights), 1)), weights)
+        return _core.RegularizedGram(sums["gram"], self.member.rho * self.task.weights.sum())
 
-    def solve(self, targets: Array) -> None:
+    def _solve(self, targets: Array) -> LeastSquares:
         """Theta = (Phi^T W Phi + rho I)^-1 Phi^T W Gamma, or the rule that the paper prints."""
-        weighted = self.weights[:, None] * targets
-        moment = _core.feature_moment(self.frames, weighted, self.centers, self.sigma)
+        weighted = self.task.weights[:, None] * targets
+        moment = _core.feature_moment(self.task.frames, weighted, self.member.centers, self.member.sigma)
         if self._factor is not None:
-            self.theta = self._factor.solve(moment)
+            theta = self._factor.solve(moment)
         else:
             # The printed rule has the soft labels of class i inside its own Gram matrix.
             factors = [self._regularized(np.ascontiguousarray(column)) for column in weighted.T]
             columns = [factor.solve(moment[:, [i]].copy()) for i, factor in enumerate(factors)]
-            self.theta = np.ascontiguousarray(np.hstack(columns))
-        self.prior = weighted.sum(axis=0) / weighted.sum()
+            theta = np.ascontiguousarray(np.hstack(columns))
+        return self.source._adopt(replace(self.member, theta=theta), class_shares(targets, self.task.weights))
 
     def __call__(self, targets: Array) -> Array:
         """Learn from the targets; log ratios of the same frames, (N, S)."""
-        self.solve(targets)
-        evidence = KernelEvidence(
-            _plain(self.frames.shape[1]), self.centers, self.sigma, self.theta, self.prior, self.floor, 1.0
-        )
-        return evidence.log_ratios(self.frames, [len(self.frames)], self.n_threads)
+        return self._solve(targets).log_ratios(self.task.frames)
 
-
-def _plain(n_columns: int) -> Framing:
-    """Frames that are ready: no window, no standardisation."""
-    return Framing(np.zeros(n_columns), np.ones(n_columns))
+    def trained(self, targets: Array, hold_out: bool) -> list[Trained]:
+        """What the targets give."""
+        source = copy.deepcopy(self._solve(targets))
+        held_out = source.held_out(replace(self.task, targets=targets)) if hold_out else None
+        return [Trained(source.member_.NAME, source, source.member_, held_out)]

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from .._threads import limited_threads
-from .._validation import LARGEST, Array, Lengths, as_floats, as_matrix, as_samples
-from ..features import Framing, complete_rows
+from .._validation import LARGEST, Array, as_floats, as_matrix, as_samples
 
 
 @runtime_checkable
@@ -130,24 +126,6 @@ def without_evidence(log_ratios: Array) -> Array:
     return np.where(excluded, 0.0, log_ratios)
 
 
-def out_of_fold_log_ratios(
-    source: RatioSource, frames: Array, targets: Array, weights: Array | None, folds: npt.NDArray[np.int64]
-) -> Array:
-    """Log ratios of every frame from a copy of the source that was fitted without the frame's fold.
-
-    Rows of NaN where a class has fewer than two frames outside the fold: there is nothing to compare it with.
-    """
-    log_ratios = np.full_like(targets, np.nan)
-    for fold in np.unique(folds):
-        held_out = folds == fold
-        if not (targets[~held_out].sum(axis=0) >= 2).all():
-            continue
-        training_weights = None if weights is None else weights[~held_out]
-        fitted = fit_copy(source, frames[~held_out], targets[~held_out], training_weights)
-        log_ratios[held_out] = checked_log_ratios(fitted, frames[held_out], targets.shape[1])
-    return log_ratios
-
-
 def hard_or_repeated(
     frames: Array, targets: Array, weights: Array | None, can_weight: bool
 ) -> tuple[Array, npt.NDArray[np.int64], Array | None]:
@@ -179,29 +157,3 @@ def class_shares(targets: Array, weights: Array | None) -> Array:
     mass = targets.sum(axis=0) if weights is None else weights @ targets
     shares: Array = mass / mass.sum()
     return shares
-
-
-@dataclass(frozen=True)
-class SourceEvidence:
-    """Evidence from a fitted ratio source of the user's choice; frames are made here, ratios there."""
-
-    framing: Framing
-    source: RatioSource
-    n_states: int
-    evidence_scale: float
-
-    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
-        """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
-        with limited_threads(n_threads):
-            return self._frame_log_ratios(self.framing.frames(samples, lengths))
-
-    def streamed(self) -> Callable[[Array], Array]:
-        """What turns single frames into log ratios."""
-        return self._frame_log_ratios
-
-    def _frame_log_ratios(self, frames: Array) -> Array:
-        rows = np.flatnonzero(complete_rows(frames))
-        log_ratios = np.full((len(frames), self.n_states), np.nan)
-        if len(rows) > 0:
-            log_ratios[rows] = self.evidence_scale * checked_log_ratios(self.source, frames[rows], self.n_states)
-        return log_ratios

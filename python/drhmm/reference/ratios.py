@@ -31,10 +31,10 @@ def posterior_estimates(frames: Array, centers: Array, sigma: float, theta: Arra
 def log_ratios(estimates: Array, prior: Array, floor: float, evidence_scale: float) -> Array:
     """Log w_i(y) = evidence_scale * log(q_i(y) / prior_i), up to a constant per row.
 
-    q_i = max(theta_i^T phi, floor * S * prior_i): the floor is the same for every class once the prior is divided
-    out. With floor 0 a frame that every class estimates as 0 carries no evidence: all w_ij = 1.
+    q_i = max(theta_i^T phi, min(floor * S, 1/2) * prior_i): the floor is the same for every class once the prior is
+    divided out. With floor 0 a frame that every class estimates as 0 carries no evidence: all w_ij = 1.
     """
-    floors = floor * len(prior) * prior
+    floors = min(floor * len(prior), 0.5) * prior
     q = np.maximum(estimates, floors)  # NaN stays NaN
     with np.errstate(divide="ignore"):
         evidence: Array = evidence_scale * np.log(q / prior)

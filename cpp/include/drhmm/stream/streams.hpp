@@ -11,7 +11,7 @@
 
 #include "drhmm/features/sample_window.hpp"
 #include "drhmm/parallel.hpp"
-#include "drhmm/ratio/least_squares.hpp"
+#include "drhmm/ratio/pooled_ratio.hpp"
 #include "drhmm/recursion/chain.hpp"
 
 namespace drhmm {
@@ -135,7 +135,7 @@ class Streams {
   }
 
   // The same for the only row, whose sample (d) becomes evidence by the ratio: answer (n_known).
-  Status advance_one(const LeastSquaresRatio& ratio, const double* sample, std::int64_t dt, double* answer,
+  Status advance_one(const PooledRatio& ratio, const double* sample, std::int64_t dt, double* answer,
                      bool& has_answer) {
     Row& only = row(0);
     frame_.resize(static_cast<std::size_t>(framing_.frame_size()));
@@ -184,8 +184,8 @@ class Streams {
 };
 
 // out (k, S) <- log ratios of frames (k, D), block by block.
-inline void streamed_log_ratios(const LeastSquaresRatio& ratio, const RowMatrix& frames,
-                                const std::vector<char>& missing, int n_threads, Rows out) {
+inline void streamed_log_ratios(const PooledRatio& ratio, const RowMatrix& frames, const std::vector<char>& missing,
+                                int n_threads, Rows out) {
   constexpr Index kBlock = 128;
   if (frames.rows() <= kBlock) {
     ratio.frame_log_ratios(frames, missing, 0, out);

@@ -1,0 +1,253 @@
+// Log density ratios between states: kernel, additive and Gaussian estimates of them, limited, scaled and added up.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "drhmm/features/frames.hpp"
+#include "drhmm/parallel.hpp"
+#include "drhmm/ratio/additive_tables.hpp"
+#include "drhmm/ratio/class_gaussians.hpp"
+#include "drhmm/ratio/kernel_expansion.hpp"
+
+namespace drhmm {
+
+// One estimate of the ratios, and the exponent kappa that it enters the pool with.
+template <class Estimate>
+struct PoolMember {
+  Estimate estimate;
+  double scale;
+};
+
+struct KernelEstimate {
+  KernelExpansion<double> wide;
+  KernelExpansion<float> single;
+};
+
+// log w_i(y) = sum_m kappa_m log max(q_i^(m)(y) / prior_i, least_ratio) + shift_i, up to a constant per row. Least
+// squares alone is a pool of one member. A member of scale 0 is not evaluated.
+class PooledRatio {
+ public:
+  // prior, shift (S); floor: the smallest estimate of novelty
+  PooledRatio(Framing framing, Vector prior, double least_ratio, double floor, Vector shift,
+              std::optional<PoolMember<KernelEstimate>> kernels, std::optional<PoolMember<AdditiveTables>> additive,
+              std::optional<PoolMember<ClassGaussians>> gaussians)
+      : framing_(std::move(framing)),
+        prior_(std::move(prior)),
+        least_ratio_(least_ratio),
+        floor_(floor),
+        shift_(std::move(shift)),
+        kernels_(std::move(kernels)),
+        additive_(std::move(additive)),
+        gaussians_(std::move(gaussians)) {}
+
+  const Framing& framing() const { return framing_; }
+  Index n_states() const { return prior_.size(); }
+  bool has_kernels() const { return kernels_.has_value(); }
+
+  // Multiplications that one frame takes, about.
+  Index work_per_frame() const {
+    Index work = 0;
+    if (kernels_) work += kernels_->estimate.wide.n_centers() * (kernels_->estimate.wide.frame_size() + n_states());
+    if (uses(additive_)) work += additive_->estimate.work_per_frame();
+    if (uses(gaussians_)) work += gaussians_->estimate.work_per_frame();
+    return work;
+  }
+
+  // out (n, S) <- theta_i^T phi(y) of the kernels, unclipped; NaN where a frame is missing.
+  void estimates(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, bool single,
+                 Rows out) const {
+    for_each_block(samples, lengths, n_threads,
+                   [&](Index first, const RowMatrix& frames, const std::vector<char>& missing) {
+                     RowMatrix values(frames.rows(), n_states());
+                     kernel_sums(frames, single, values);
+                     out.middleRows(first, frames.rows()) = values;
+                     mark_missing(missing, first, out);
+                   });
+  }
+
+  // out (n, S), or (n, S + 1) with the evidence for novelty in the last column:
+  // w_* = q_*^kappa, q_* = 1 - sum_i theta_i^T phi(y) clipped to [floor, 1], kappa that of the kernels.
+  void log_ratios(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, bool single,
+                  Rows out) const {
+    for_each_block(samples, lengths, n_threads,
+                   [&](Index first, const RowMatrix& frames, const std::vector<char>& missing) {
+                     evidence(frames, missing, single, first, out);
+                   });
+  }
+
+  // Numbers that log_ratios_of_one needs beside its arguments.
+  std::size_t scratch_size() const {
+    std::size_t size = 0;
+    if (kernels_) size = kernels_->estimate.wide.scratch_size();
+    if (uses(gaussians_)) size = std::max(size, gaussians_->estimate.scratch_size());
+    return size + static_cast<std::size_t>(n_states());
+  }
+
+  // out (S), or (S + 1) with novelty, for one frame (D) that is there already.
+  void log_ratios_of_one(const double* frame, bool is_missing, double* scratch, double* out, Index n_columns) const {
+    if (is_missing) {
+      std::fill(out, out + n_columns, std::numeric_limits<double>::quiet_NaN());
+      return;
+    }
+    const Index s = n_states();
+    double* const values = scratch;
+    double* const rest = scratch + s;
+    std::fill(out, out + s, 0.0);
+    if (kernels_ && (kernels_->scale != 0 || n_columns > s)) {
+      kernels_->estimate.wide.sums_of_one(frame, rest, values);
+      if (n_columns > s) out[s] = novelty_evidence(std::accumulate(values, values + s, 0.0));
+      add_logs(values, kernels_->scale, out);
+    }
+    if (uses(additive_)) {
+      additive_->estimate.estimates_of_one(frame, values);
+      add_logs(values, additive_->scale, out);
+    }
+    if (uses(gaussians_)) {
+      gaussians_->estimate.log_densities_of_one(frame, rest, values);
+      const double best = *std::max_element(values, values + s);
+      double total = 0;
+      for (Index i = 0; i < s; ++i) total += prior_[i] * (values[i] = std::exp(values[i] - best));
+      for (Index i = 0; i < s; ++i) values[i] *= prior_[i] / total;
+      add_logs(values, gaussians_->scale, out);
+    }
+    for (Index i = 0; i < s; ++i) out[i] += shift_[i];
+    if (n_columns > s) keep_within_reach(out);
+  }
+
+  // The same for frames that are there already, one block of them: out rows first..first+count-1.
+  void frame_log_ratios(const RowMatrix& frames, const std::vector<char>& missing, Index first, Rows out) const {
+    evidence(frames, missing, false, first, out);
+  }
+
+ private:
+  template <class Member>
+  static bool uses(const Member& member) {
+    return member.has_value() && member->scale != 0;
+  }
+
+  // Where the unknown and the known states are compared, evidence counts up to here, so that the known states keep a
+  // posterior that double can hold, and with it their ratios to one another: at a frame the unknown is at most e^230
+  // times as likely as the best of them, e^280 times as any, and e^-200 times as the best at least. Whatever the most
+  // probable states are, a known one at some frame then costs at most e^280 there, e^200 where the chain has to come
+  // back by way of the unknown a frame later, and a few transitions, which python/drhmm/novelty.py has limits for. What
+  // lies beyond changes no probability by more than e^-50. evidence (S + 1), the unknown last.
+  void keep_within_reach(double* evidence) const {
+    constexpr double kAboveBest = 230, kAboveAny = 280, kBelowBest = 200;
+    double* const unknown = evidence + n_states();
+    const double best = *std::max_element(evidence, unknown);
+    if (*unknown > best + kAboveBest) *unknown = best + kAboveBest;
+    if (*unknown < best - kBelowBest) *unknown = best - kBelowBest;
+    for (double* known = evidence; known != unknown; ++known) {
+      if (*known < *unknown - kAboveAny) *known = *unknown - kAboveAny;
+    }
+  }
+
+  // Calls use(first, frames, missing) for all frames in blocks; the features of frames are never stored.
+  template <class Use>
+  void for_each_block(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads,
+                      const Use& use) const {
+    constexpr Index kBlock = 256;
+    const FrameReader reader(framing_, samples, lengths);
+    parallel_for((reader.n_frames() + kBlock - 1) / kBlock, n_threads, [&](Index block) {
+      const Index first = block * kBlock;
+      RowMatrix frames;
+      std::vector<char> missing;
+      reader.read(first, std::min(kBlock, reader.n_frames() - first), frames, missing);
+      use(first, frames, missing);
+    });
+  }
+
+  void kernel_sums(const RowMatrix& frames, bool single, RowMatrix& values) const {
+    if (single) {
+      kernels_->estimate.single.sums(frames, values);
+    } else {
+      kernels_->estimate.wide.sums(frames, values);
+    }
+  }
+
+  // Rows first.. of out: the evidence of frames (count, D).
+  void evidence(const RowMatrix& frames, const std::vector<char>& missing, bool single, Index first, Rows& out) const {
+    const Index count = frames.rows(), s = n_states();
+    RowMatrix values(count, s), total = RowMatrix::Zero(count, s);
+    if (kernels_ && (kernels_->scale != 0 || out.cols() > s)) {
+      kernel_sums(frames, single, values);
+      if (out.cols() > s) {
+        for (Index k = 0; k < count; ++k) out(first + k, s) = novelty_evidence(values.row(k).sum());
+      }
+      add_logs(values, kernels_->scale, total);
+    }
+    if (uses(additive_)) {
+      additive_->estimate.estimates(frames, values);
+      add_logs(values, additive_->scale, total);
+    }
+    if (uses(gaussians_)) {
+      gaussians_->estimate.log_densities(frames, values);
+      const Vector best = values.rowwise().maxCoeff();
+      values.colwise() -= best;
+      values = values.array().exp();
+      const Vector sums = values * prior_;
+      values = sums.cwiseInverse().asDiagonal() * values * prior_.asDiagonal();
+      add_logs(values, gaussians_->scale, total);
+    }
+    out.block(first, 0, count, s) = total.rowwise() + shift_.transpose();
+    if (out.cols() > s) {
+      for (Index k = first; k < first + count; ++k) keep_within_reach(out.row(k).data());
+    }
+    mark_missing(missing, first, out);
+  }
+
+  // total (count, S) += kappa log max(q_i / prior_i, least_ratio) of posterior estimates q (count, S), which are used
+  // up.
+  void add_logs(RowMatrix& estimates, double scale, RowMatrix& total) const {
+    if (scale == 0) return;
+    for (Index k = 0; k < estimates.rows(); ++k) {
+      bool none = true;
+      for (Index i = 0; i < n_states(); ++i) {
+        const double ratio = estimates(k, i) / prior_[i];
+        estimates(k, i) = ratio < least_ratio_ ? least_ratio_ : ratio;
+        none = none && estimates(k, i) == 0;
+      }
+      if (none) estimates.row(k).setOnes();  // every class estimates 0: no evidence, all w_ij = 1
+    }
+    total.array() += scale * estimates.array().log();
+  }
+
+  // The same for one frame.
+  void add_logs(const double* estimates, double scale, double* total) const {
+    bool none = least_ratio_ == 0;
+    for (Index i = 0; i < n_states(); ++i) none = none && !(estimates[i] > 0);
+    if (none || scale == 0) return;
+    for (Index i = 0; i < n_states(); ++i) {
+      const double ratio = estimates[i] / prior_[i];
+      total[i] += scale * std::log(ratio < least_ratio_ ? least_ratio_ : ratio);
+    }
+  }
+
+  static void mark_missing(const std::vector<char>& missing, Index first, Rows& out) {
+    for (std::size_t k = 0; k < missing.size(); ++k) {
+      if (missing[k]) out.row(first + static_cast<Index>(k)).setConstant(std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+
+  double novelty_evidence(double sum) const {
+    const double q = 1 - sum;
+    return kernels_->scale * std::log(q < floor_ ? floor_ : (q > 1 ? 1 : q));
+  }
+
+  Framing framing_;
+  Vector prior_;  // (S)
+  double least_ratio_;
+  double floor_;
+  Vector shift_;  // (S)
+  std::optional<PoolMember<KernelEstimate>> kernels_;
+  std::optional<PoolMember<AdditiveTables>> additive_;
+  std::optional<PoolMember<ClassGaussians>> gaussians_;
+};
+
+}  // namespace drhmm

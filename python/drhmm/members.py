@@ -1,0 +1,262 @@
+"""The members of a pool of density ratios: arrays for inference, learned from sums over frames.
+
+Each estimates q_i(y) = p(x = i | y) in its own way. What a member learns from is a dict of arrays, its sums, which add
+up over frames, blocks, folds and machines; what the sums are taken with (centres, edges, the origin) stays fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from . import _core
+from ._validation import LARGEST, Array, read_only
+
+Sums = dict[str, Array]
+
+#: Edges of the bins of a column, its deciles; a column with fewer different ones has the last of them several times.
+N_EDGES = 9
+
+#: Ridge of additive least squares, in frames: everything but the intercept is drawn to 0.
+ADDITIVE_RIDGE = 10.0
+
+#: Share of the variance of each column that is added to all covariances.
+VARIANCE_SHARE = 0.01
+
+#: Variance of a column that is constant but for rounding, as `features.learn_framing` leaves it.
+NEGLIGIBLE = 1e-120
+
+#: Frames whose features are there at the same time.
+_BLOCK = 4096
+
+
+def added(parts: Iterable[Mapping[str, Array]]) -> Sums:
+    """The sums of several blocks of frames, one or more."""
+    first, *others = parts
+    return {name: sum((other[name] for other in others), start=values) for name, values in first.items()}
+
+
+class _Arrays:
+    """A frozen dataclass with read-only arrays.
+
+    ``AXES`` has letters for their axes (B centres, D columns of a frame, S states, or products), ``NUMBERS`` the names
+    of what else is learned.
+    """
+
+    def __post_init__(self) -> None:
+        for item in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, item.name, read_only(value))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), tuple(getattr(self, item.name) for item in fields(self))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class KernelMember(_Arrays):
+    """Kernel least squares: q_i(y) = theta_i^T phi(y), Theta = (Phi^T W Phi + rho N I)^-1 Phi^T W M."""
+
+    NAME: ClassVar[str] = "kernel"
+    AXES: ClassVar[dict[str, str]] = {"centers": "B D", "theta": "B S"}
+    NUMBERS: ClassVar[tuple[str, ...]] = ("sigma", "rho")
+
+    centers: Array
+    theta: Array
+    sigma: float
+    rho: float
+    scale: float = 1.0
+
+    def arrays(self) -> tuple[Any, ...]:
+        """The arguments of the native core."""
+        return self.centers, self.sigma, self.theta, self.scale
+
+    def sums(self, frames: Array, targets: Array, weights: Array) -> Sums:
+        """Phi^T W Phi, Phi^T W M and 1^T W M."""
+        statistics = _core.GramStatistics(len(self.centers), targets.shape[1])
+        statistics.add(frames, targets, weights, self.centers, self.sigma)
+        return {"gram": statistics.gram, "moment": statistics.moment, "mass": statistics.mass}
+
+    def learned_from(self, sums: Sums) -> KernelMember:
+        """The member that the sums give."""
+        factor = _core.RegularizedGram(sums["gram"], self.rho * float(sums["mass"].sum()))
+        return replace(self, theta=factor.solve(sums["moment"]))
+
+    def __str__(self) -> str:
+        return f"{len(self.centers)} kernel centres, sigma {self.sigma:.4g}, rho {self.rho:.4g}"
+
+
+@dataclass(frozen=True)
+class AdditiveMember(_Arrays):
+    """Additive least squares: q_i(y) = intercept_i + sum_j slope_ji (clip(y_j) - low_j) + the step of y_j's bin."""
+
+    NAME: ClassVar[str] = "additive"
+    AXES: ClassVar[dict[str, str]] = {
+        "low": "D",
+        "high": "D",
+        "units": "D",
+        "edges": "D 9",
+        "intercept": "S",
+        "slopes": "D S",
+        "steps": "10D S",
+    }
+    NUMBERS: ClassVar[tuple[str, ...]] = ()
+
+    low: Array
+    high: Array
+    units: Array
+    edges: Array
+    intercept: Array
+    slopes: Array
+    steps: Array
+    scale: float = 1.0
+
+    @classmethod
+    def before_learning(cls, frames: Array, n_states: int) -> AdditiveMember:
+        """The range, the standard deviations and the deciles of frames, and nothing learned."""
+        n_columns = frames.shape[1]
+        edges = np.quantile(frames, np.arange(1, N_EDGES + 1) / (N_EDGES + 1), axis=0).T.copy()
+        for own in edges:
+            different = np.unique(own)
+            own[: len(different)], own[len(different) :] = different, different[-1]
+        # What never changed has one bin.
+        edges[frames.var(axis=0) <= NEGLIGIBLE] = LARGEST
+        nothing = np.zeros((n_columns, n_states))
+        steps = np.zeros((n_columns * (N_EDGES + 1), n_states))
+        units = np.sqrt(_variances(frames))
+        return cls(frames.min(axis=0), frames.max(axis=0), units, edges, np.zeros(n_states), nothing, steps)
+
+    def arrays(self) -> tuple[Any, ...]:
+        """The arguments of the native core."""
+        return self.low, self.high, self.edges, self.intercept, self.slopes, self.steps, self.scale
+
+    def features(self, frames: Array) -> Array:
+        """1, the clipped values in their units, and an indicator of every bin of every column; (n, 1 + 11 D)."""
+        bins = (frames[:, :, None] > self.edges).sum(axis=2)
+        indicators = bins[:, :, None] == np.arange(N_EDGES + 1)
+        clipped = (np.clip(frames, self.low, self.high) - self.low) / self.units
+        return np.hstack([np.ones((len(frames), 1)), clipped, indicators.reshape(len(frames), -1)])
+
+    def sums(self, frames: Array, targets: Array, weights: Array) -> Sums:
+        """F^T W F, F^T W M, 1^T W M and the number of frames."""
+        size = 1 + self.edges.size + 2 * len(self.low)
+        gram, moment = np.zeros((size, size)), np.zeros((size, targets.shape[1]))
+        for first in range(0, len(frames), _BLOCK):
+            rows = slice(first, first + _BLOCK)
+            features = self.features(frames[rows])
+            weighted = features * weights[rows, None]
+            gram += weighted.T @ features
+            moment += weighted.T @ targets[rows]
+        return {"gram": gram, "moment": moment, "mass": weights @ targets, "frames": np.array([float(len(frames))])}
+
+    def learned_from(self, sums: Sums) -> AdditiveMember:
+        """The member that the sums give; the ridge is in units of the mean weight of a frame."""
+        unit = float(sums["gram"][0, 0] / sums["frames"][0])
+        ridge = np.full(len(sums["gram"]), ADDITIVE_RIDGE * unit)
+        ridge[0] = 0.0
+        theta = _core.RegularizedGram(sums["gram"] + np.diag(ridge), 0.0).solve(sums["moment"])
+        n_columns = len(self.low)
+        slopes = theta[1 : 1 + n_columns] / self.units[:, None]
+        return replace(self, intercept=theta[0], slopes=slopes, steps=theta[1 + n_columns :])
+
+    def __str__(self) -> str:
+        return f"a slope and {N_EDGES + 1} steps for each of {len(self.low)} columns"
+
+
+@dataclass(frozen=True)
+class GaussianMember(_Arrays):
+    """Class Gaussians: q_i(y) proportional to p_i N(y; mu_i, Sigma_i), Sigma_i^-1 = W_i^T W_i, W_i lower triangular.
+
+    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames).
+    """
+
+    NAME: ClassVar[str] = "gaussian"
+    AXES: ClassVar[dict[str, str]] = {
+        "origin": "D",
+        "ridge": "D",
+        "means": "S D",
+        "whitening": "SD D",
+        "log_scales": "S",
+    }
+    NUMBERS: ClassVar[tuple[str, ...]] = ()
+
+    origin: Array
+    ridge: Array
+    means: Array
+    whitening: Array
+    log_scales: Array
+    scale: float = 1.0
+
+    @classmethod
+    def before_learning(cls, frames: Array, n_states: int) -> GaussianMember:
+        """The mean and the variances of frames, and nothing learned."""
+        n_columns = frames.shape[1]
+        ridge = VARIANCE_SHARE * _variances(frames)
+        nothing = np.zeros((n_states * n_columns, n_columns))
+        return cls(frames.mean(axis=0), ridge, np.zeros((n_states, n_columns)), nothing, np.zeros(n_states))
+
+    def arrays(self) -> tuple[Any, ...]:
+        """The arguments of the native core."""
+        return self.origin, self.means, self.whitening, self.log_scales, self.scale
+
+    def sums(self, frames: Array, targets: Array, weights: Array) -> Sums:
+        """Masses (S,), first (S, D) and second moments (S, D, D) about the origin, and the number of frames."""
+        centered = frames - self.origin
+        first, second = [], []
+        for own in (weights[:, None] * targets).T:
+            rows = np.flatnonzero(own)
+            members = centered[rows]
+            first.append(own[rows] @ members)
+            second.append((members * own[rows, None]).T @ members)
+        return {
+            "mass": weights @ targets,
+            "first": np.array(first),
+            "second": np.array(second),
+            "frames": np.array([float(len(frames))]),
+        }
+
+    def learned_from(self, sums: Sums) -> GaussianMember:
+        """The member that the sums give. A class without frames has density 0."""
+        mass, first, second = sums["mass"], sums["first"], sums["second"]
+        n_states, n_columns = first.shape
+        means = first / np.where(mass > 0, mass, 1.0)[:, None]
+        scatter = second - np.einsum("i,id,ie->ide", mass, means, means)
+        pooled = scatter.sum(axis=0) / mass.sum()
+        prior = (n_columns + 1) * mass.sum() / sums["frames"][0]
+        whitening = _whitening((scatter + prior * pooled) / (mass + prior)[:, None, None], self.ridge)
+        with np.errstate(divide="ignore"):
+            log_scales = np.log(np.diagonal(whitening, axis1=1, axis2=2)).sum(axis=1) + np.log(mass > 0)
+        triangles = np.ascontiguousarray(np.tril(whitening).reshape(n_states * n_columns, n_columns))
+        return replace(self, means=means + self.origin, whitening=triangles, log_scales=log_scales)
+
+    def __str__(self) -> str:
+        return f"one Gaussian per state in {self.means.shape[1]} columns"
+
+
+def _variances(frames: Array) -> Array:
+    """Of the columns; 1 for one that does not vary."""
+    variances = frames.var(axis=0)
+    return np.where(variances > NEGLIGIBLE, variances, 1.0)
+
+
+def _whitening(covariances: Array, ridge: Array) -> Array:
+    """Lower triangular W (S, D, D) with (covariance + diag(ridge))^-1 = W^T W.
+
+    Frames of later blocks that spread far more than those the ridge was made for need one that rounding leaves there.
+    """
+    for factor in 10.0 ** np.arange(0, 300, 2):
+        try:
+            whitening: Array = np.linalg.inv(np.linalg.cholesky(covariances + factor * np.diag(ridge)))
+        except np.linalg.LinAlgError:
+            continue
+        return whitening
+    raise ValueError("frames spread too far for Gaussians: standardise the columns")
+
+
+Member = KernelMember | AdditiveMember | GaussianMember
+
+#: The kinds of members by name, in the order in which they are added up.
+KINDS: dict[str, type[Member]] = {kind.NAME: kind for kind in (KernelMember, AdditiveMember, GaussianMember)}

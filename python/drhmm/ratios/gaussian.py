@@ -1,0 +1,39 @@
+"""Density ratios of one Gaussian per state."""
+
+from __future__ import annotations
+
+from .._validation import Array
+from ..members import GaussianMember, Member
+from .learner import Task
+from .member_source import MemberSource
+
+
+class Gaussian(MemberSource):
+    """Density ratios of class Gaussians, whose covariances are drawn to the one that all states share.
+
+    Parameters
+    ----------
+    floor : float
+        Smallest posterior estimate, for balanced states.
+    n_threads : int, optional
+        Threads; all cores by default.
+
+    Attributes
+    ----------
+    member_ : GaussianMember
+        Means and whitening matrices.
+    prior_ : ndarray of shape (S,)
+        Share of each state in the training frames.
+
+    Notes
+    -----
+    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames): few frames of a
+    state are enough, and kernels correct what is not Gaussian when there are many.
+    """
+
+    def __init__(self, floor: float = 0.02, n_threads: int | None = None) -> None:
+        self.floor = floor
+        self.n_threads = n_threads
+
+    def _begin(self, task: Task, search: bool = True) -> tuple[Member, Array | None]:
+        return GaussianMember.before_learning(task.frames[task.weights > 0], task.targets.shape[1]), None

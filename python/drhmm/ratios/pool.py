@@ -1,0 +1,225 @@
+"""Several ratio sources as one: their log ratios are scaled and added up."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .._threads import limited_threads, with_own_threads
+from .._validation import Array, Lengths, check_number, thread_count
+from ..evidence import Evidence, pooled_evidence
+from ..features import Framing, check_basis, complete_rows, random_state_of
+from ..scales import Choice
+from ..selection import contiguous_folds
+from .additive import Additive
+from .gaussian import Gaussian
+from .learner import Learner, Task, Trained, Updates, as_learner, equal_scales, named
+from .least_squares import LeastSquares
+from .source import RatioSource, as_training, check_fitted, check_masses, check_source, checked_log_ratios
+
+#: Columns of a frame up to which additive and Gaussian members take part: their sums grow with the square of it.
+MOST_COLUMNS = 200
+
+#: Where the search for the scales of kernel, additive and Gaussian members starts, and where it ends without data.
+START_SCALES = (0.5, 0.1, 0.5)
+USUAL_SCALES = (0.5, 0.0, 0.5)
+
+
+class Pool(BaseEstimator):  # type: ignore[misc]
+    """A pool of ratio sources: log w_i(y) = sum_m kappa_m log w_i^(m)(y).
+
+    The default of `drhmm.DensityRatioHMM` is ``Pool()``: kernels, which can learn any ratio from enough frames,
+    additive ratios, which learn thresholds and straight lines from few, and class Gaussians, which need the fewest. The
+    scales kappa_m are learned by what smoothing makes of held-out evidence, so that a member that does not help is all
+    but silent.
+
+    Parameters
+    ----------
+    sources : list of ratio sources, optional
+        `LeastSquares`, `Additive` and `Gaussian` by default, the latter two for frames of at most 200 columns. EM
+        follows the first; the others learn from the soft labels that it ends with, where labels can tell their scales.
+    n_basis, sigma, rho
+        Of the default's `LeastSquares`.
+    floor : float
+        Smallest posterior estimate of the default's members, for balanced states.
+    random_state : int, RandomState or None
+        Seed of the choice of kernel centres.
+    n_threads : int, optional
+        Threads; all cores by default.
+
+    Attributes
+    ----------
+    sources_ : dict
+        The fitted sources by name.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.ratios import FromClassifier, LeastSquares, Pool
+    >>> model = DensityRatioHMM(ratio=Pool([LeastSquares(), FromClassifier(LogisticRegression())]))
+    """
+
+    def __init__(
+        self,
+        sources: Any = None,
+        *,
+        n_basis: int | str | None = "auto",
+        sigma: float | str = "cv",
+        rho: float | str = "cv",
+        floor: float = 0.02,
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.sources = sources
+        self.n_basis = n_basis
+        self.sigma = sigma
+        self.rho = rho
+        self.floor = floor
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    def check_parameters(self) -> None:
+        """Raise an error that names the first setting that cannot be."""
+        check_basis(self.n_basis)
+        check_number(self.floor, "floor", low=0, high=1, high_open=True)
+        thread_count(self.n_threads)
+        if self.sources is not None:
+            if isinstance(self.sources, str) or not isinstance(self.sources, Sequence) or len(self.sources) == 0:
+                raise ValueError(f"sources must be a list of ratio sources, got {self.sources!r}")
+            for k, source in enumerate(self.sources):
+                check_source(source, f"sources[{k}]")
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether all sources learn from sums over frames."""
+        return self.sources is None or all(as_learner(source).adds_up for source in self.sources)
+
+    def _learners(self, n_columns: int) -> list[Learner]:
+        random_state = random_state_of(self.random_state)
+        if self.sources is None:
+            kernels = LeastSquares(
+                self.n_basis, self.sigma, self.rho, self.floor, random_state.randint(2**31), self.n_threads
+            )
+            others = [Additive(self.floor, self.n_threads), Gaussian(self.floor, self.n_threads)]
+            return [kernels, *(others if n_columns <= MOST_COLUMNS else [])]
+        copies = [copy.deepcopy(source) for source in self.sources]
+        for source in copies:
+            if getattr(source, "random_state", 0) is None:
+                source.random_state = random_state.randint(2**31)
+        return [as_learner(source) for source in copies]
+
+    def learn(self, task: Task, hold_out: bool) -> list[Trained]:
+        """Every source learns for itself."""
+        self.check_parameters()
+        learners = self._learners(task.frames.shape[1])
+        return named([one for learner in learners for one in learner.learn(task, hold_out)])
+
+    def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
+        """The first source follows the soft labels."""
+        self.check_parameters()
+        first, *others = self._learners(task.frames.shape[1])
+        return _FirstFollows(first.updates(task, paper=paper, search=search), others, task)
+
+    def usual_scales(self, n_members: int) -> tuple[Array, Array]:
+        """Of the three default members, or equal ones."""
+        if self.sources is None and n_members == len(START_SCALES):
+            return np.array(START_SCALES), np.array(USUAL_SCALES)
+        return equal_scales(n_members)
+
+    @with_own_threads
+    def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> Pool:
+        """Fit every source to frames (N, D) and targets (N, S); scales are the usual ones."""
+        frames, targets, weights = as_training(frames, targets, sample_weight)
+        check_masses(weights @ targets)
+        folds = contiguous_folds([len(frames)])
+        trained = self.learn(Task(frames, targets, weights, folds, sample_weight is not None), hold_out=False)
+        self.sources_ = {one.name: one.source for one in trained}
+        self.scales_ = dict(zip(self.sources_, self.usual_scales(len(trained))[1].tolist(), strict=True))
+        self.n_states_ = targets.shape[1]
+        return self
+
+    def log_ratios(self, frames: Any) -> Array:
+        """The sum of the scaled log ratios of the sources, (n, S)."""
+        check_fitted(self, "sources_")
+        parts = [
+            self.scales_[name] * checked_log_ratios(source, frames, self.n_states_)
+            for name, source in self.sources_.items()
+            if self.scales_[name] > 0
+        ]
+        total: Array = np.sum(parts, axis=0)
+        return total
+
+
+class _FirstFollows:
+    """Updates of the first source of a pool; the others join when soft labels are final and scales can be learned."""
+
+    def __init__(self, updates: Updates, others: Sequence[Learner], task: Task) -> None:
+        self.updates, self.others, self.task = updates, others, task
+
+    def __call__(self, targets: Array) -> Array:
+        return self.updates(targets)
+
+    def trained(self, targets: Array, hold_out: bool) -> list[Trained]:
+        task = replace(self.task, targets=targets)
+        joined = [one for other in self.others for one in other.learn(task, True)] if hold_out else []
+        return named([*self.updates.trained(targets, hold_out), *joined])
+
+
+def evidence_of(trained: Sequence[Trained], framing: Framing, prior: Array, choice: Choice) -> Evidence:
+    """What was learned, for inference: arrays if all members are ours and of different kinds, the sources otherwise.
+
+    A member of scale 0 is left out.
+    """
+    used = [(one, scale) for one, scale in zip(trained, choice.scales, strict=True) if scale > 0]
+    members = [replace(one.member, scale=float(scale)) for one, scale in used if one.member is not None]
+    floors = {float(getattr(one.source, "floor", np.nan)) for one, _ in used}
+    if len({member.NAME for member in members}) == len(used) and len(floors) == 1:
+        return pooled_evidence(framing, prior, floors.pop(), members, choice.prior_shift)
+    sources = {one.name: one.source for one, _ in used}
+    return SourceEvidence(framing, prior, sources, [float(scale) for _, scale in used], choice.prior_shift)
+
+
+@dataclass(frozen=True)
+class SourceEvidence:
+    """Evidence from fitted ratio sources of the user's choice; frames are made here, ratios there."""
+
+    framing: Framing
+    prior: Array
+    sources: dict[str, RatioSource]
+    exponents: Sequence[float]
+    prior_shift: float = 0.0
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """The exponent of each source."""
+        return dict(zip(self.sources, self.exponents, strict=True))
+
+    @property
+    def evidence_scale(self) -> float:
+        """The sum of the exponents."""
+        return sum(self.exponents)
+
+    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
+        """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
+        with limited_threads(n_threads):
+            return self._frame_log_ratios(self.framing.frames(samples, lengths))
+
+    def streamed(self) -> Callable[[Array], Array]:
+        """What turns single frames into log ratios."""
+        return self._frame_log_ratios
+
+    def _frame_log_ratios(self, frames: Array) -> Array:
+        rows = np.flatnonzero(complete_rows(frames))
+        log_ratios = np.full((len(frames), len(self.prior)), np.nan)
+        if len(rows) > 0:
+            logs = np.log(self.prior)
+            log_ratios[rows] = self.evidence_scale * self.prior_shift * (logs - logs.mean())
+            for source, scale in zip(self.sources.values(), self.exponents, strict=True):
+                log_ratios[rows] += scale * checked_log_ratios(source, frames[rows], len(self.prior))
+        return log_ratios

@@ -1,0 +1,251 @@
+"""How much evidence counts: scales of a pool, the temper of its chain and the prior shift, by held-out smoothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._stages import StageChain
+from ._validation import Array, Lengths
+from .durations import Durations
+from .tempering import power, unreachable
+
+#: Judged frames below which nothing can be said.
+FEWEST = 50
+
+#: Summed loss that data must gain per squared factor of two of a scale, squared step of the temper and of the shift.
+SCALE_PULL, TEMPER_PULL, SHIFT_PULL = 0.002, 0.5, 0.5
+
+#: Bounds of log2 kappa, of the temper and of the prior shift.
+SCALE_BOUNDS, TEMPER_BOUNDS, SHIFT_BOUNDS = (-14.0, 3.0), (0.05, 1.0), (-3.0, 3.0)
+
+#: Starts of the search: a temper, and powers of two by which the usual scales are multiplied.
+STARTS = ((1.0, range(1, -11, -1)), (0.5, range(0, -6, -1)))
+
+#: Scales and tempers at which kernel widths and regularisation are compared.
+JUDGE_SCALES = (2.0**-8, 2.0**-6, 2.0**-4, 2.0**-2, 1.0)
+JUDGE_TEMPERS = (1.0, 0.5)
+
+MOST_ITERATIONS = 40
+
+#: The most that one held-out frame may say against a state, in nats.
+LARGEST = 500.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Scales kappa (M,), temper tau and prior shift beta, and where they come from, in words."""
+
+    scales: Array
+    temper: float
+    prior_shift: float
+    reason: str
+
+
+class HeldOutSmoothing:
+    """Judges held-out evidence by what smoothing makes of it: minus the log posterior of the true states.
+
+    Sequences in which the state never changes cannot tell too much confidence from too little and are left out; so are
+    frames of a class that no other fold has.
+
+    Parameters
+    ----------
+    codes : array of shape (T,)
+        True states; -1 where a frame is not to be judged.
+    lengths : list of int
+        Lengths of the sequences.
+    transmat, startprob : arrays
+        Transition and start probabilities, not tempered.
+    scales : array of shape (1,) or (M,), or None
+        Scales that are given and not to be learned: one for all members together, or one for each.
+    temper : float or None
+        The temper, if it is given.
+    n_threads : int
+        Threads.
+    stages : Durations, optional
+        How long states last, where stays are not geometric: the chain is not tempered then, and the loss has no
+        derivatives.
+    """
+
+    def __init__(
+        self,
+        codes: npt.NDArray[np.int64],
+        lengths: Lengths,
+        transmat: Array,
+        startprob: Array,
+        scales: Array | None,
+        temper: float | None,
+        n_threads: int,
+        stages: Durations | None = None,
+    ) -> None:
+        kept = np.zeros(len(codes), dtype=bool)
+        self.lengths: Lengths = []
+        self.n_runs = 0
+        for begin, end in itertools.pairwise(np.cumsum([0, *lengths])):
+            states = codes[begin:end][codes[begin:end] >= 0]
+            changes = int((states[1:] != states[:-1]).sum())
+            if changes > 0:
+                kept[begin:end] = True
+                self.lengths.append(int(end - begin))
+                self.n_runs += 1 + changes
+        self._rows = np.flatnonzero(kept)
+        self._codes = np.ascontiguousarray(codes[self._rows])
+        self.n_judged = int((self._codes >= 0).sum())
+        self.transmat, self.startprob = transmat, startprob
+        self.scales, self.n_threads = scales, n_threads
+        # Powers of a chain that falls apart are no chain, and stages have no powers: nothing is tempered.
+        self._staged = None if stages is None else StageChain.of(transmat, startprob, stages)
+        cannot = self._staged is not None or unreachable(transmat) is not None
+        self.temper = 1.0 if temper is None and cannot else temper
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether there are enough frames of sequences that change their state."""
+        return self.n_judged >= FEWEST
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the loss has derivatives."""
+        return self._staged is None
+
+    def value(self, evidence: Array, temper: float) -> float:
+        """Minus the summed log posterior from evidence at the judged rows, on the chain that inference runs on."""
+        if self._staged is None:
+            return self.loss(evidence, temper, with_gradient=False)[0]
+        judged = np.flatnonzero(self._codes >= 0)
+        smoothed = self._staged.run("smooth", evidence, self.lengths, None, self.n_threads)
+        posteriors = smoothed[judged, self._codes[judged]]
+        return -float(np.log(np.maximum(posteriors, np.finfo(float).tiny)).sum())
+
+    def loss(self, evidence: Array, temper: float, with_gradient: bool) -> tuple[float, Array, Array, Array]:
+        """The value for a chain without stages, and its derivatives."""
+        return _core.smoothing_loss(
+            evidence,
+            self._codes,
+            power(self.transmat, temper),
+            power(self.startprob, temper),
+            self.lengths,
+            with_gradient,
+            self.n_threads,
+        )
+
+    def _rows_of(self, log_ratios: Array) -> Array:
+        """The rows that are judged, their maximum at 0. A held-out estimate of zero is a guess: it excludes nothing."""
+        own = log_ratios[self._rows]
+        softened: Array = np.maximum(own - own.max(axis=1, keepdims=True), -LARGEST)
+        return softened
+
+    def best(self, log_ratios: Array) -> float:
+        """The smallest loss of one member's log ratios (T, S) over a few scales and tempers, or at those given."""
+        own = self._rows_of(log_ratios)
+        scales = JUDGE_SCALES if self.scales is None else (float(self.scales.max()),)
+        tempers = JUDGE_TEMPERS if self.temper is None else (self.temper,)
+        return min(self.value(scale * own, temper) for scale in scales for temper in tempers)
+
+    def choose(self, members: Mapping[str, Array | None], prior: Array, starts: Array, usual: Array) -> Choice:
+        """What minimises the objective for the held-out log ratios (T, S) of the members.
+
+        The objective is (runs / frames) times the loss, as frames are not independent and runs of one state nearly are,
+        with pulls towards the starts of the scales, a temper of 1 and no prior shift. Without enough frames to judge,
+        scales are the usual ones.
+        """
+        from scipy.optimize import minimize
+
+        given = self._given(list(members), usual)
+        known = Choice(usual if given is None else given, 1.0 if self.temper is None else self.temper, 0.0, "given")
+        if given is not None and self.temper is not None:
+            return known
+        if not self.can_judge:
+            return replace(known, reason=f"usual, as {self.n_judged} held-out frames can be judged, and {FEWEST} must")
+        judged = np.stack([self._rows_of(member) for member in members.values() if member is not None])
+        objective = _Objective(self, judged, prior, starts, given)
+        tried = [objective.free_of(np.log2(starts) + step, temper) for temper, steps in STARTS for step in steps]
+        result = minimize(
+            objective if self.has_gradient else objective.value,
+            min(tried, key=objective.value),
+            jac=self.has_gradient,
+            method="L-BFGS-B",
+            bounds=np.array([*[SCALE_BOUNDS] * len(starts), TEMPER_BOUNDS, SHIFT_BOUNDS])[objective.is_free],
+            options={"maxiter": MOST_ITERATIONS},
+        )
+        scales, temper, shift = objective.all_of(result.x)
+        return Choice(
+            scales if given is None else given,
+            temper,
+            shift,
+            f"smoothing of {self.n_judged} held-out frames in {self.n_runs} runs of one state",
+        )
+
+    def _given(self, names: Sequence[str], usual: Array) -> Array | None:
+        """The scale of each member if scales are given; a single one is shared among them as the usual ones are."""
+        if self.scales is None:
+            return None
+        if len(self.scales) == 1:
+            shared: Array = self.scales[0] * usual / usual.sum()
+            return shared
+        if len(self.scales) != len(names):
+            raise ValueError(
+                f"evidence_scale has {len(self.scales)} entries, but there are {len(names)} members: {', '.join(names)}"
+            )
+        return self.scales
+
+
+class _Objective:
+    """The objective and its gradient as a function of those of log2 kappa_m, tau and beta that are free."""
+
+    def __init__(
+        self, smoothing: HeldOutSmoothing, members: Array, prior: Array, starts: Array, given: Array | None
+    ) -> None:
+        self.smoothing, self.starts, self.members = smoothing, starts, members
+        self.without_gaps = np.where(np.isnan(members), 0.0, members)
+        logs = np.log(prior)
+        self.shift = logs - logs.mean()
+        self.log_transmat = np.log(np.where(smoothing.transmat > 0, smoothing.transmat, 1.0))
+        self.log_startprob = np.log(np.where(smoothing.startprob > 0, smoothing.startprob, 1.0))
+        is_free = given is None
+        scales = starts if given is None else np.maximum(given, 2.0 ** SCALE_BOUNDS[0])
+        self.fixed = np.array([*np.log2(scales), 1.0 if smoothing.temper is None else smoothing.temper, 0.0])
+        self.is_free = np.array([is_free] * len(starts) + [smoothing.temper is None, is_free])
+
+    def free_of(self, log_scales: Array, temper: float) -> Array:
+        """The free parameters of scales, a temper and no prior shift."""
+        parameters: Array = np.array([*log_scales, temper, 0.0])[self.is_free]
+        return parameters
+
+    def all_of(self, free: Array) -> tuple[Array, float, float]:
+        """Scales, temper and prior shift."""
+        parameters = self.fixed.copy()
+        parameters[self.is_free] = free
+        return 2.0 ** parameters[:-2], float(parameters[-2]), float(parameters[-1])
+
+    def _evidence(self, scales: Array, beta: float) -> Array:
+        evidence: Array = np.tensordot(scales, self.members, 1) + scales.sum() * beta * self.shift
+        return evidence
+
+    def _with_pulls(self, loss: float, scales: Array, temper: float, beta: float) -> float:
+        steps = np.log2(scales) - np.log2(self.starts)
+        pulls = SCALE_PULL * (steps**2).sum() + TEMPER_PULL * (temper - 1) ** 2 + SHIFT_PULL * beta**2
+        return self.smoothing.n_runs / self.smoothing.n_judged * loss + float(pulls)
+
+    def value(self, free: Array) -> float:
+        """The objective alone."""
+        scales, temper, beta = self.all_of(free)
+        return self._with_pulls(self.smoothing.value(self._evidence(scales, beta), temper), scales, temper, beta)
+
+    def __call__(self, free: Array) -> tuple[float, Array]:
+        scales, temper, beta = self.all_of(free)
+        evidence = self._evidence(scales, beta)
+        loss, by_evidence, by_transitions, by_start = self.smoothing.loss(evidence, temper, with_gradient=True)
+        by_shift = float((by_evidence @ self.shift).sum())
+        by_members = np.tensordot(self.without_gaps, by_evidence, 2) + beta * by_shift
+        by_temper = (by_transitions * self.log_transmat).sum() + (by_start * self.log_startprob).sum()
+        gradient = np.array([*(by_members * scales * np.log(2)), by_temper, scales.sum() * by_shift])
+        factor = self.smoothing.n_runs / self.smoothing.n_judged
+        steps = np.log2(scales) - np.log2(self.starts)
+        by_pulls = np.array([*(2 * SCALE_PULL * steps), 2 * TEMPER_PULL * (temper - 1), 2 * SHIFT_PULL * beta])
+        return self._with_pulls(loss, scales, temper, beta), (factor * gradient + by_pulls)[self.is_free]
