@@ -77,7 +77,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         number is shared among the members in these proportions; a sequence has one for each.
     transition_temper : float in (0, 1], or "cv"
         Exponent of the transition and start probabilities. Below 1 lets short events through that small evidence scales
-        would drown; "cv" learns it with the scales, and is 1 where there are not enough labels.
+        would drown; "cv" learns it with the scales, and is 1 where there are not enough labels, or where `class_weight`
+        says that their shares are wrong.
     standardize : bool
         Whether columns are brought to mean 0 and standard deviation 1.
     window : int
@@ -343,9 +344,12 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             raise ValueError(f"n_states is {len(classes)}, but there are only {len(training.rows)} complete frames")
         if (codes != UNKNOWN).any():
             training.check_classes(classes)
+        # Class weights say that the shares of the labels are wrong: held-out labels must not undo them.
+        temper = self._given_temper() if self.class_weight is None or self._given_temper() is not None else 1.0
         settings = Settings(
             self._given_scales(),
-            self._given_temper(),
+            temper,
+            self.class_weight is None,
             float(getattr(learner, "floor", self.floor)),
             self.max_iter,
             self.tol,

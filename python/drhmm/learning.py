@@ -26,6 +26,7 @@ class Settings:
 
     evidence_scale: Array | None
     transition_temper: float | None
+    learns_shift: bool
     floor: float
     max_iter: int
     tol: float
@@ -120,6 +121,7 @@ def _smoothing(training: TrainingFrames, chain: tuple[Array, Array], settings: S
         settings.evidence_scale,
         settings.transition_temper,
         settings.n_threads,
+        settings.learns_shift,
     )
 
 
