@@ -40,7 +40,7 @@ class PooledRatio {
       : framing_(std::move(framing)),
         prior_(std::move(prior)),
         least_ratio_(least_ratio),
-        log_least_ratio_(std::log(least_ratio)),
+        log_least_density_ratio_(std::max(std::log(least_ratio), -kMostAgainst)),
         floor_(floor),
         shift_(std::move(shift)),
         kernels_(std::move(kernels)),
@@ -114,8 +114,10 @@ class PooledRatio {
       const double best = *std::max_element(values, values + s);
       double total = 0;
       for (Index i = 0; i < s; ++i) total += prior_[i] * std::exp(values[i] - best);
-      const double log_total = best + std::log(total);
-      for (Index i = 0; i < s; ++i) out[i] += gaussians_->scale * std::max(values[i] - log_total, log_least_ratio_);
+      const double log_total = std::log(total);
+      for (Index i = 0; i < s; ++i) {
+        out[i] += gaussians_->scale * std::max(values[i] - best - log_total, log_least_density_ratio_);
+      }
     }
     for (Index i = 0; i < s; ++i) out[i] += shift_[i];
     if (n_columns > s) keep_within_reach(out);
@@ -127,6 +129,9 @@ class PooledRatio {
   }
 
  private:
+  // What a Gaussian may say against a state where there is no floor, in nats: its density is never 0.
+  static constexpr double kMostAgainst = 1000;
+
   template <class Member>
   static bool uses(const Member& member) {
     return member.has_value() && member->scale != 0;
@@ -195,7 +200,7 @@ class PooledRatio {
       const RowMatrix densities = values.array().exp();
       const Vector log_sums = (densities * prior_).array().log();
       values.colwise() -= log_sums;
-      total += gaussians_->scale * values.cwiseMax(log_least_ratio_);
+      total += gaussians_->scale * values.cwiseMax(log_least_density_ratio_);
     }
     out.block(first, 0, count, s) = total.rowwise() + shift_.transpose();
     if (out.cols() > s) {
@@ -245,7 +250,7 @@ class PooledRatio {
   Framing framing_;
   Vector prior_;  // (S)
   double least_ratio_;
-  double log_least_ratio_;
+  double log_least_density_ratio_;
   double floor_;
   Vector shift_;  // (S)
   std::optional<PoolMember<KernelEstimate>> kernels_;
