@@ -79,8 +79,9 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         number is shared among the members in these proportions; a sequence has one for each.
     transition_temper : float in (0, 1], or "cv"
         Exponent of the transition and start probabilities. Below 1 lets short events through that small evidence scales
-        would drown; "cv" learns it with the scales, and is 1 where there are not enough labels. With `durations` or
-        `min_duration` the chain is not tempered: it must be 1 or "cv", which is 1 then.
+        would drown; "cv" learns it with the scales, and is 1 where there are not enough labels, or where `class_weight`
+        says that their shares are wrong. With `durations` or `min_duration` the chain is not tempered: it must be 1 or
+        "cv", which is 1 then.
     standardize : bool
         Whether columns are brought to mean 0 and standard deviation 1.
     window : int
@@ -382,9 +383,12 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             training.check_classes(classes)
         else:
             training.warn_of_few_frames()
+        # Class weights say that the shares of the labels are wrong: held-out labels must not undo them.
+        temper = self._given_temper(rules)
         settings = Settings(
             self._given_scales(),
-            self._given_temper(rules),
+            1.0 if temper is None and self.class_weight is not None else temper,
+            self.class_weight is None,
             float(getattr(learner, "floor", self.floor)),
             self.max_iter,
             self.tol,

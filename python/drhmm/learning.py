@@ -28,6 +28,7 @@ class Settings:
 
     evidence_scale: Array | None
     transition_temper: float | None
+    learns_shift: bool
     floor: float
     max_iter: int
     tol: float
@@ -138,6 +139,7 @@ def _smoothing(
         settings.evidence_scale,
         settings.transition_temper,
         settings.n_threads,
+        settings.learns_shift,
         stages,
     )
 

@@ -67,6 +67,8 @@ class HeldOutSmoothing:
         The temper, if it is given.
     n_threads : int
         Threads.
+    learns_shift : bool
+        Whether the prior shift is learned with the scales.
     stages : Durations, optional
         How long states last, where stays are not geometric: the chain is not tempered then, and the loss has no
         derivatives.
@@ -81,6 +83,7 @@ class HeldOutSmoothing:
         scales: Array | None,
         temper: float | None,
         n_threads: int,
+        learns_shift: bool = True,
         stages: Durations | None = None,
     ) -> None:
         kept = np.zeros(len(codes), dtype=bool)
@@ -97,7 +100,7 @@ class HeldOutSmoothing:
         self._codes = np.ascontiguousarray(codes[self._rows])
         self.n_judged = int((self._codes >= 0).sum())
         self.transmat, self.startprob = transmat, startprob
-        self.scales, self.n_threads = scales, n_threads
+        self.scales, self.n_threads, self.learns_shift = scales, n_threads, learns_shift
         # Powers of a chain that falls apart are no chain, and stages have no powers: nothing is tempered.
         self._staged = None if stages is None else StageChain.of(transmat, startprob, stages)
         cannot = self._staged is not None or unreachable(transmat) is not None
@@ -210,7 +213,9 @@ class _Objective:
         is_free = given is None
         scales = starts if given is None else np.maximum(given, 2.0 ** SCALE_BOUNDS[0])
         self.fixed = np.array([*np.log2(scales), 1.0 if smoothing.temper is None else smoothing.temper, 0.0])
-        self.is_free = np.array([is_free] * len(starts) + [smoothing.temper is None, is_free])
+        self.is_free = np.array(
+            [is_free] * len(starts) + [smoothing.temper is None, is_free and smoothing.learns_shift]
+        )
 
     def free_of(self, log_scales: Array, temper: float) -> Array:
         """The free parameters of scales, a temper and no prior shift."""

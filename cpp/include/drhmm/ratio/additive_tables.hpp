@@ -14,7 +14,7 @@ namespace drhmm {
 // j below y_j.
 class AdditiveTables {
  public:
-  static constexpr Index kEdges = 9;  // deciles; a column with fewer different ones has edges at infinity
+  static constexpr Index kEdges = 9;  // deciles; a column with fewer different ones repeats the last
   static constexpr Index kBins = kEdges + 1;
 
   // low, high (D), edges (D, kEdges) in ascending order, intercept (S), slopes (D, S), steps (D * kBins, S)

@@ -40,6 +40,7 @@ class PooledRatio {
       : framing_(std::move(framing)),
         prior_(std::move(prior)),
         least_ratio_(least_ratio),
+        log_least_density_ratio_(std::max(std::log(least_ratio), -kMostAgainst)),
         floor_(floor),
         shift_(std::move(shift)),
         kernels_(std::move(kernels)),
@@ -112,9 +113,11 @@ class PooledRatio {
       gaussians_->estimate.log_densities_of_one(frame, rest, values);
       const double best = *std::max_element(values, values + s);
       double total = 0;
-      for (Index i = 0; i < s; ++i) total += prior_[i] * (values[i] = std::exp(values[i] - best));
-      for (Index i = 0; i < s; ++i) values[i] *= prior_[i] / total;
-      add_logs(values, gaussians_->scale, out);
+      for (Index i = 0; i < s; ++i) total += prior_[i] * std::exp(values[i] - best);
+      const double log_total = std::log(total);
+      for (Index i = 0; i < s; ++i) {
+        out[i] += gaussians_->scale * std::max(values[i] - best - log_total, log_least_density_ratio_);
+      }
     }
     for (Index i = 0; i < s; ++i) out[i] += shift_[i];
     if (n_columns > s) keep_within_reach(out);
@@ -126,6 +129,9 @@ class PooledRatio {
   }
 
  private:
+  // What a Gaussian may say against a state where there is no floor, in nats: its density is never 0.
+  static constexpr double kMostAgainst = 1000;
+
   template <class Member>
   static bool uses(const Member& member) {
     return member.has_value() && member->scale != 0;
@@ -188,12 +194,13 @@ class PooledRatio {
     }
     if (uses(gaussians_)) {
       gaussians_->estimate.log_densities(frames, values);
+      // log q_i / p_i = log N_i - log sum_j p_j N_j
       const Vector best = values.rowwise().maxCoeff();
       values.colwise() -= best;
-      values = values.array().exp();
-      const Vector sums = values * prior_;
-      values = sums.cwiseInverse().asDiagonal() * values * prior_.asDiagonal();
-      add_logs(values, gaussians_->scale, total);
+      const RowMatrix densities = values.array().exp();
+      const Vector log_sums = (densities * prior_).array().log();
+      values.colwise() -= log_sums;
+      total += gaussians_->scale * values.cwiseMax(log_least_density_ratio_);
     }
     out.block(first, 0, count, s) = total.rowwise() + shift_.transpose();
     if (out.cols() > s) {
@@ -243,6 +250,7 @@ class PooledRatio {
   Framing framing_;
   Vector prior_;  // (S)
   double least_ratio_;
+  double log_least_density_ratio_;
   double floor_;
   Vector shift_;  // (S)
   std::optional<PoolMember<KernelEstimate>> kernels_;
