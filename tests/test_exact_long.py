@@ -15,6 +15,8 @@ import pytest
 from exact import Oracle, largest_error, ratios_to_pivot
 from test_variants import POSSIBLE
 
+pytestmark = pytest.mark.slow
+
 TOLERANCE = 1e-11
 
 

@@ -15,6 +15,8 @@ import live
 from drhmm import DensityRatioHMM
 from problems import blobs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("kind", ["window", "novelty", "forbidden"])
 def test_eight_threads_predict_what_one_does(kind):
