@@ -60,8 +60,8 @@ TEST_CASE("a live sequence answers what fixed-lag smoothing does, in double and 
       for (Index t = 0; t < 40; ++t) {
         Vector posterior(3);
         bool has_answer = false;
-        const Status status = live.propose(engine, setup.log_ratios.row(t).data(), setup.dt[static_cast<std::size_t>(t)],
-                                           posterior.data(), has_answer);
+        const Status status = live.propose(engine, setup.log_ratios.row(t).data(),
+                                           setup.dt[static_cast<std::size_t>(t)], posterior.data(), has_answer);
         REQUIRE(status.ok());
         CHECK(has_answer == (t >= lag));
         if (has_answer) CHECK((posterior.transpose() - expected.row(t - lag)).cwiseAbs().maxCoeff() < 1e-12);
