@@ -19,6 +19,17 @@ if sys.platform == "win32":
     collect_ignore += ["test_processes.py", "test_interruption.py"]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """The quick tests: every test that is not marked slow, with the first of its parameters."""
+    seen = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        if test not in seen and item.get_closest_marker("slow") is None:
+            item.add_marker("quick")
+        seen.add(test)
+
+
 @pytest.fixture(params=["native", "reference"])
 def engine(request):
     """The recursions, native and reference: the same tests hold for both."""

@@ -231,6 +231,7 @@ LABELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
 def test_labels_that_differ_in_the_last_digit_are_different_classes(labels):
     places = [3, *Y[1:].tolist()]

@@ -145,6 +145,7 @@ class TestFit:
         assert "EM " in capsys.readouterr().out
         assert drhmm.load(folder / "unlabelled.drhmm").classes.tolist() == [0, 1, 2]
 
+    @pytest.mark.slow
     def test_learns_with_some_labels(self, folder, columns, capsys):
         labels = [label if row % 3 == 0 else "" for row, label in enumerate(columns["activity"])]
         write_csv(folder / "some.csv", {**columns, "activity": labels})
@@ -159,6 +160,7 @@ class TestFit:
         assert main(fit_arguments(folder, "labels.csv", "labels.drhmm")) == 0
         assert set(drhmm.load(folder / "labels.drhmm").classes.tolist()) == set(labels)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("kind", "largest"), [("parquet", 2), ("parquet", 2**53 + 1), ("npz", 2)])
     def test_missing_numbers_are_no_labels(self, folder, kind, largest, capsys):
         X, y = blobs(5, n_frames=ROWS)
@@ -180,6 +182,7 @@ class TestFit:
         assert main(["fit", str(folder / "lengths.npz"), *named]) == 0
         assert "240 rows; 2 features (X0, X1); 3 sequences" in capsys.readouterr().out
 
+    @pytest.mark.slow
     def test_saves_the_model_though_nobody_listens(self, folder):
         arguments = " ".join(fit_arguments(folder, "data.csv", "unheard.drhmm"))
         script = f"set -o pipefail; {sys.executable} -u -m drhmm {arguments} | head -c 1 > /dev/null"
@@ -198,6 +201,7 @@ class TestFit:
         assert main(["fit", str(folder / "plain.csv"), *named]) == 0
         assert drhmm.load(folder / "plain.drhmm").feature_names == ("1", "2")
 
+    @pytest.mark.slow
     def test_shows_a_bar_on_a_terminal(self, folder):
         pty = pytest.importorskip("pty")
         parent, terminal = pty.openpty()
@@ -353,6 +357,7 @@ class TestStream:
             {**answer, "time": str(answer["time"])} for answer in self.answers(folder, text, *self.NAMED)
         ] == expected
 
+    @pytest.mark.slow
     def test_lists_and_plain_columns(self, folder, columns):
         pairs = list(zip(columns["heart rate"][:9], columns["speed"][:9], strict=True))
         as_lists = self.answers(folder, "\n".join(json.dumps(pair) for pair in pairs))
@@ -360,6 +365,7 @@ class TestStream:
         with_names = self.answers(folder, "speed,heart rate\n" + "\n".join(f"{b},{a}" for a, b in pairs))
         assert as_lists == as_csv == with_names
 
+    @pytest.mark.slow
     def test_a_restart_changes_nothing(self, folder, columns, tmp_path):
         whole = self.answers(folder, stream_lines(columns), *self.NAMED, "--lag", "2")
         state = ["--lag", "2", "--snapshot", tmp_path / "state.json"]
@@ -388,6 +394,7 @@ class TestStream:
         (answer,) = self.answers(folder, "1.5,1.5\n", "--snapshot", tmp_path / "state.json")
         assert answer["frame"] == 2
 
+    @pytest.mark.slow
     def test_saves_every_n_observations(self, folder, columns, tmp_path):
         state = tmp_path / "state.json"
         process = subprocess.Popen(
@@ -423,12 +430,14 @@ class TestStream:
         error = "drhmm stream: <stdin>, line 4: nobody reads: frame 3 and all after it were not answered\n"
         assert self.unheard(folder, tmp_path) == (1, error)
 
+    @pytest.mark.slow
     def test_a_frame_without_an_answer_is_not_in_the_state(self, folder, tmp_path):
         _, error = self.unheard(folder, tmp_path, "--snapshot", "state.json")
         assert error.endswith("; with state.json, go on from line 4\n")
         (answer,) = self.answers(folder, "4.0,1.0\n", "--snapshot", tmp_path / "state.json")
         assert answer["frame"] == 3
 
+    @pytest.mark.slow
     def test_an_answer_that_is_lost_leaves_the_state_that_was_saved_before(self, folder, tmp_path):
         self.answers(folder, "1,2\n2,1\n", "--snapshot", tmp_path / "state.json")
         script = f"{sys.executable} -m drhmm stream {folder}/model.drhmm --snapshot state.json > /dev/full"
@@ -451,11 +460,13 @@ class TestStream:
         script = f"set -o pipefail; {sys.executable} -m drhmm stream model.drhmm 2>&1 < data.csv | (exec <&-; sleep 1)"
         assert subprocess.run(["bash", "-c", script], cwd=folder, timeout=60).returncode == 1
 
+    @pytest.mark.slow
     def test_columns_without_a_line_of_names(self, folder, columns):
         expected = self.answers(folder, stream_lines(columns, 0, 20), *self.NAMED)
         named = [*self.NAMED, "--columns", ",".join(columns)]
         assert self.answers(folder, stream_lines(columns, 0, 20, header=False), *named) == expected
 
+    @pytest.mark.slow
     def test_sequences_have_the_same_name_in_json_and_csv(self, folder, tmp_path):
         state = ["--sequence", "id", "--snapshot", tmp_path / "state.json"]
         self.answers(folder, '{"heart rate": 1, "speed": 2, "id": 7}\n', *state)
@@ -480,10 +491,12 @@ class TestStream:
             "use --header, or --columns 1,2 if no line has names\n"
         )
 
+    @pytest.mark.slow
     def test_numbers_that_are_names_are_an_observation_if_columns_are_given(self, numbered):
         result = piped(["stream", numbered, "--columns", "1,2"], "2,1\n-5,5\n")
         assert result.stdout == piped(["stream", numbered], "[2, 1]\n[-5, 5]\n").stdout
 
+    @pytest.mark.slow
     def test_numbers_are_names_if_there_is_a_header(self, numbered):
         result = piped(["stream", numbered, "--header"], "2,1\n-5,5\n")
         assert result.stdout == piped(["stream", numbered], "[5, -5]\n").stdout
@@ -501,6 +514,7 @@ class TestStream:
         piped(["stream", folder / "model.drhmm", *more], "id,heart rate,speed\na,1,x\nb,1,2\n")
         assert [entry["sequence"] for entry in json.loads(state.read_text())["streams"]] == ["b"]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("more", [["--lag", "1"], ["--time", "minute"], ["--sequence", "person"]])
     def test_a_restart_with_other_options_is_refused(self, folder, columns, tmp_path, more):
         state = ["--snapshot", tmp_path / "state.json"]
@@ -528,6 +542,7 @@ class TestStream:
         assert n_answers < 400_000
         assert 0 <= consumed - len("1.5,2.5\n") * n_answers < len("1.5,2.5\n")
 
+    @pytest.mark.slow
     def test_sigterm_ends_it_though_nobody_reads(self, folder, tmp_path):
         state = tmp_path / "state.json"
         process = subprocess.Popen(
@@ -557,6 +572,7 @@ class TestStream:
         assert [json.loads(line)["frame"] for line in result.stdout.splitlines()] == [0, 1]
         assert result.stderr == "drhmm stream: <stdin>, line 2, column 'speed': not a number: 'oops'\n"
 
+    @pytest.mark.slow
     def test_a_line_without_end_can_be_skipped(self, folder):
         text = "1,2\n" + "1" * (1 << 25) + ",2\n2,1\n"
         result = piped(["stream", folder / "model.drhmm", "--bad-lines", "skip"], text)
@@ -564,11 +580,13 @@ class TestStream:
         assert [json.loads(line)["frame"] for line in result.stdout.splitlines()] == [0, 1]
         assert result.stderr == "drhmm stream: <stdin>, line 2: a line of more than 16777216 bytes\n"
 
+    @pytest.mark.slow
     def test_a_long_line_is_not_too_long_because_of_the_next_one(self, folder):
         longest = "[1, 2" + "]".rjust((1 << 24) - 5)
         answers = self.answers(folder, longest + "\n[2, 1]\n")
         assert [answer["frame"] for answer in answers] == [0, 1]
 
+    @pytest.mark.slow
     def test_a_bad_line_leaves_the_state_before_it(self, folder, tmp_path):
         state = ["--snapshot", tmp_path / "state.json"]
         assert piped(["stream", folder / "model.drhmm", *state], "1,2\n2,1\n1,oops\n").returncode == 2
@@ -583,6 +601,7 @@ class TestStream:
         result = subprocess.run([sys.executable, "-c", code], cwd=folder, input="1,2\n", capture_output=True, text=True)
         assert result.stderr == "False\n"
 
+    @pytest.mark.slow
     def test_a_hundred_kills_leave_a_whole_state_and_nothing_else(self, tmp_path):
         (tmp_path / "folder").mkdir()
         live.model("window").save(tmp_path / "model.drhmm")
@@ -926,6 +945,7 @@ def test_dates_of_any_year_are_exact(folder):
     assert "time does not increase: 253370764800.000001 after 253370764800.000002" in result.stderr
 
 
+@pytest.mark.slow
 def test_dates_of_parquet_may_lie_in_any_year(folder):
     dates = np.array(["2026-01-01", "9999-01-01"], dtype="M8[us]")
     table = pyarrow.table({"t": dates, "heart rate": [1.0, 1.0], "speed": [2.0, 2.0]})
@@ -944,6 +964,7 @@ def test_dates_of_every_unit(folder, columns, unit, step):
     assert drhmm.load(output).settings["time_step"] == step
 
 
+@pytest.mark.slow
 def test_dates_of_parquet_come_out_as_dates(folder, columns):
     stamps = np.datetime64("2026-01-01T00:00:00") + np.arange(ROWS).astype("timedelta64[m]")
     table = {"t": stamps, "heart rate": columns["heart rate"], "speed": columns["speed"]}
@@ -1048,6 +1069,7 @@ def test_a_forged_state_has_the_lag_of_the_run(forge, folder):
         forge(lambda state, one: one.update(snapshot=base64.b64encode(other).decode()))
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_another_model_is_refused(folder, tmp_path):
     live.model("window").save(tmp_path / "other.drhmm")
     piped(["stream", tmp_path / "other.drhmm", "--snapshot", tmp_path / "state.json"], "1,2\n")
@@ -1133,6 +1155,7 @@ class TestDemo:
             assert words in printed
         assert output.read_bytes().startswith(PNG)
 
+    @pytest.mark.slow
     def test_repeats_itself(self, tmp_path, capsys):
         lines = []
         for name in ("a.png", "b.png"):

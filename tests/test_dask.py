@@ -138,6 +138,7 @@ class TestFit:
         assert_allclose(found.transmat_, in_memory().transmat_, rtol=0, atol=1e-12)
         assert_allclose(found.startprob_, in_memory().startprob_, rtol=0, atol=1e-12)
 
+    @pytest.mark.slow
     def test_the_sample_is_seeded(self):
         ddf = dd.from_pandas(DF, npartitions=4)
         centers = [
@@ -149,6 +150,7 @@ class TestFit:
         assert_array_equal(centers[0], centers[1])
         assert not np.array_equal(centers[0], centers[2])
 
+    @pytest.mark.slow
     def test_a_rare_class_is_in_the_sample(self):
         rare = DF.assign(label=np.where((DF["person"] == 7) & (DF.index % 2 == 0), "rare", DF["label"]))
         for seed in range(5):
@@ -370,11 +372,13 @@ class Reader:
 
 
 class TestCluster:
+    @pytest.mark.slow
     def test_two_processes_give_the_model_of_memory(self, cluster):
         with cluster.as_current(), dask.config.set(scheduler=None):
             found = drhmm.dask.fit(DensityRatioHMM(**SETTINGS), dd.from_pandas(DF, npartitions=6), **ROLES)
         assert_same(found, in_memory())
 
+    @pytest.mark.slow
     # Every partition is read for its labels, for the sample and for its statistics.
     @pytest.mark.parametrize("reading", [1, 3])
     @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -386,6 +390,7 @@ class TestCluster:
         assert len(reader.pids()) > reading
         assert_same(found, in_memory(DF.iloc[np.argsort(DF["person"] % 6, kind="stable")]))
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore::UserWarning")
     def test_prediction_survives_a_killed_worker(self, cluster, model, tmp_path):
         reader = Reader(tmp_path, 2, 2)

@@ -19,6 +19,8 @@ import pytest
 import drhmm
 from drhmm.datasets import blobs
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 MODULES = [name for _, name, _ in pkgutil.walk_packages(drhmm.__path__, "drhmm.") if not name.endswith("__main__")]
 

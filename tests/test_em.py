@@ -36,6 +36,7 @@ def few_labels(y, per_state, seed=0):
 
 
 class TestWithoutLabels:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("make", "n_states", "least"), [(moons, 2, 0.99), (rings, 3, 0.99), (blobs, 3, 0.96)])
     def test_states_are_found(self, make, n_states, least):
         scores = []
@@ -53,6 +54,7 @@ class TestWithoutLabels:
         assert fitted.n_iter_ == len(fitted.history_) > 1
         assert fitted.history_[-1] > 0
 
+    @pytest.mark.slow
     def test_it_stops_after_max_iter_and_says_so(self):
         X, _ = moons(400, random_state=0)
         estimator = DensityRatioHMM(2, n_basis=50, max_iter=2, tol=0, random_state=0)
@@ -61,6 +63,7 @@ class TestWithoutLabels:
         assert fitted.n_iter_ == 2
         assert not fitted.converged_
 
+    @pytest.mark.slow
     def test_of_several_starts_the_largest_gain_is_kept(self):
         X, _ = rings(400, random_state=1)
         settings = {"n_basis": 50, "random_state": 0}
@@ -68,11 +71,13 @@ class TestWithoutLabels:
         four = DensityRatioHMM(3, n_init=4, **settings).fit(X)
         assert four.history_[-1] >= one.history_[-1] - 1e-12
 
+    @pytest.mark.slow
     def test_same_seed_same_result(self):
         X, _ = blobs(300, random_state=0)
         first, second = (DensityRatioHMM(3, n_basis=50, random_state=7).fit(X) for _ in range(2))
         assert_array_equal(first.predict_proba(X), second.predict_proba(X))
 
+    @pytest.mark.slow
     def test_several_sequences_and_missing_frames(self):
         X, y = blobs(600, random_state=0)
         X = X.copy()
@@ -80,6 +85,7 @@ class TestWithoutLabels:
         fitted = DensityRatioHMM(3, n_basis=80, random_state=0).fit(X, lengths=[200, 150, 250])
         assert matched(fitted.predict(X, lengths=[200, 150, 250]), y, 3) > 0.95
 
+    @pytest.mark.slow
     def test_another_source_of_evidence(self):
         X, y = blobs(500, random_state=0)
         source = FromDensities(GaussianMixture(1, random_state=0))
@@ -95,6 +101,7 @@ class TestWithoutLabels:
         assert printed.err.endswith("\n")
         assert printed.out == ""
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:EM")  # the printed rule starves states
     def test_the_rule_of_the_paper_can_be_asked_for(self):
         X, _ = rings(300, random_state=0)
@@ -105,6 +112,7 @@ class TestWithoutLabels:
 
 
 class TestSomeLabels:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("make", "n_states"), [(moons, 2), (rings, 3), (blobs, 3)])
     def test_five_labels_per_state_name_the_states(self, make, n_states):
         X, y = make(1000, random_state=0)
@@ -115,6 +123,7 @@ class TestSomeLabels:
         fitted = DensityRatioHMM(n_basis=200, random_state=0).fit(X, labels)
         assert np.mean(fitted.predict(X) == names[y]) > 0.95
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("unknown", [-1, np.nan])
     def test_unknown_is_minus_one_among_integers_and_nan_among_floats(self, unknown):
         X, y = blobs(300, random_state=0)
@@ -238,6 +247,7 @@ def test_a_state_that_runs_empty_is_kept_alive_with_a_warning():
     assert np.isfinite(result.history).all()
 
 
+@pytest.mark.slow
 def test_forbidden_transitions_stay_forbidden_through_em():
     X, _ = blobs(300, random_state=0)
     prior = np.ones((3, 3))
@@ -246,6 +256,7 @@ def test_forbidden_transitions_stay_forbidden_through_em():
     assert fitted.transmat_[2, 0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_states_are_ordered_to_suit_a_left_right_chain(seed):
     states = np.repeat([0, 1, 2], 100)
@@ -256,6 +267,7 @@ def test_states_are_ordered_to_suit_a_left_right_chain(seed):
     assert np.mean(fitted.predict(X) == states) > 0.97
 
 
+@pytest.mark.slow
 def test_the_unit_of_weights_does_not_matter():
     X, _ = blobs(300, random_state=0)
     plain, tiny = (
@@ -265,6 +277,7 @@ def test_the_unit_of_weights_does_not_matter():
     assert_allclose(tiny.predict_proba(X), plain.predict_proba(X), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:EM")
 @pytest.mark.parametrize("density", ["gmm", "kde"])
 def test_more_states_than_a_density_has_frames_for(density):

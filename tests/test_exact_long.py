@@ -15,6 +15,8 @@ from exact import Oracle, largest_error, ratios_to_pivot
 from native import EVERY_WAY, Native, name_of
 from test_variants import POSSIBLE
 
+pytestmark = pytest.mark.slow
+
 TOLERANCE = 1e-11
 
 

@@ -22,6 +22,8 @@ import toy
 from numpy.testing import assert_allclose
 from results import Store, complete, markdown_table
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(toy.__file__).parent
 TOY = ["--runs", "2", "--sizes", "20", "30", "--length", "100", "--jobs", "1"]
 

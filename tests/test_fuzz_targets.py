@@ -15,6 +15,8 @@ from drhmm import DensityRatioHMM, ImpossibleDataError, Model, ModelFormatError,
 from drhmm.reference import recursion as reference
 from drhmm.streaming import Stream, StreamBatch
 
+pytestmark = pytest.mark.slow
+
 if sys.platform != "linux":
     pytest.skip("fuzzing and the soak need limits of memory and /proc", allow_module_level=True)
 

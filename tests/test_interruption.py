@@ -16,6 +16,8 @@ from numpy.testing import assert_array_equal
 from drhmm import DensityRatioHMM, _core, recursion
 from problems import blobs
 
+pytestmark = pytest.mark.slow
+
 #: Seconds after which Ctrl-C is pressed, and in which work that takes minutes must have stopped, on a busy machine.
 PRESSED, STOPPED = 0.3, 20.0
 

@@ -12,6 +12,8 @@ import pytest
 
 import exhaustion
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parent
 
 

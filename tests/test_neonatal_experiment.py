@@ -16,6 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm.datasets import monitor
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def patients():

@@ -11,6 +11,8 @@ from neonatal.factors import joint_transitions, marginals, one_at_a_time, settin
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def problem():

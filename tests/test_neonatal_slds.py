@@ -15,6 +15,8 @@ from neonatal.slds_learning import CHANNELS, Dynamics, Normal, _trimmed_regressi
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
+pytestmark = pytest.mark.slow
+
 HEART = Normal(0.7, 0.1, 1.0, 0.5, 150.0, 0.05, 4.0, 9.0)
 OTHER = Normal(0.5, -0.2, 2.0, 0.3, 90.0, 0.02, 3.0, 1.0)
 

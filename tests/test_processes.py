@@ -18,6 +18,8 @@ import live
 from drhmm import DensityRatioHMM, _core, recursion
 from problems import blobs, evidence_problem
 
+pytestmark = pytest.mark.slow
+
 
 def in_a_fork(work):
     """Run work in a forked process; whether it ended well."""

@@ -180,6 +180,7 @@ class TestEstimator:
         fitted = estimator(window=1, max_iter=20, tol=1e-2).fit(X, some)
         assert fitted.model_.durations.shape.max() > 2
 
+    @pytest.mark.slow
     def test_em_ends_with_more_likely_data(self, clouds):
         settings = {"n_states": 3, "window": 1, "max_iter": 20, "tol": 1e-2}
         plain = estimator(durations="geometric", **settings).fit(clouds[0])

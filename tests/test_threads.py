@@ -20,6 +20,8 @@ from drhmm import DensityRatioHMM, Model
 from drhmm.ratios import FromClassifier
 from problems import blobs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("kind", ["window", "novelty", "forbidden"])
 def test_eight_threads_predict_what_one_does(kind):

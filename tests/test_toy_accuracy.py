@@ -8,6 +8,8 @@ import pytest
 from drhmm import DensityRatioHMM
 from drhmm.datasets import sines, sines_training
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def accuracy():

@@ -17,6 +17,8 @@ import pytest
 import drhmm
 from drhmm.datasets import blobs
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parent / "data" / "typed_user.py"
 PACKAGE = Path(drhmm.__file__).parent
 

@@ -19,6 +19,8 @@ from drhmm.reference import features as reference_features
 from drhmm.reference import recursion as reference
 from problems import evidence_problem
 
+pytestmark = pytest.mark.slow
+
 ORDER = ("baseline", "v3", "v4")
 INSTALLED = [isa for isa in ORDER if importlib.util.find_spec(f"drhmm._core_{isa}") is not None]
 POSSIBLE = [isa for isa in INSTALLED if ORDER.index(isa) <= ORDER.index(best_isa())]

@@ -6,14 +6,13 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 
 #include "drhmm/ratio/cross_validation.hpp"
 #include "drhmm/ratio/pooled_ratio.hpp"
-#include "drhmm/recursion/smooth.hpp"
-#include "drhmm/recursion/stretches.hpp"
-#include "drhmm/recursion/viterbi.hpp"
+#include "drhmm/recursion/chain.hpp"
 #include "drhmm/stream/streams.hpp"
 
 using namespace drhmm;
@@ -26,20 +25,22 @@ RowMatrix normal(Index n, Index d, unsigned seed) {
   return RowMatrix::NullaryExpr(n, d, [&] { return distribution(generator); });
 }
 
-struct Evidence {
+struct Problem {
   RowMatrix log_ratios, transmat, posteriors;
   Vector startprob;
 
-  Evidence(Index n_frames, Index n_states)
+  Problem(Index n_frames, Index n_states)
       : log_ratios(normal(n_frames, n_states, 0)),
         transmat(RowMatrix::Constant(n_states, n_states, 0.1 / static_cast<double>(n_states - 1))),
         posteriors(n_frames, n_states),
         startprob(Vector::Constant(n_states, 1.0 / static_cast<double>(n_states))) {
     transmat.diagonal().setConstant(0.9);
   }
-  ConstRows rows() const { return {log_ratios.data(), log_ratios.rows(), log_ratios.cols()}; }
-  ConstRows a() const { return {transmat.data(), transmat.rows(), transmat.cols()}; }
-  Eigen::Map<const Vector> pi() const { return {startprob.data(), startprob.size()}; }
+  std::shared_ptr<const Chain> chain() const {
+    return std::make_shared<Chain>(ConstRows(transmat.data(), transmat.rows(), transmat.cols()),
+                                   Eigen::Map<const Vector>(startprob.data(), startprob.size()));
+  }
+  Evidence evidence() const { return {log_ratios.data(), log_ratios.cols()}; }
 };
 
 struct Kernels {
@@ -59,19 +60,17 @@ struct Kernels {
 using Work = std::function<Index(int)>;
 
 Index recursion(int repeats, Index n_states, Pass pass) {
-  Evidence problem(20000, n_states);
-  const Chain<double> chain(problem.a(), problem.pi());
-  for (int k = 0; k < repeats; ++k) {
-    in_stretches(pass, chain, problem.log_ratios.data(), {20000}, 1, problem.posteriors.data());
-  }
+  Problem problem(20000, n_states);
+  const auto chain = problem.chain();
+  for (int k = 0; k < repeats; ++k) chain->infer(pass, problem.evidence(), {20000}, 1, {problem.posteriors.data()});
   return 20000;
 }
 
 Index best_path(int repeats) {
-  const Evidence problem(20000, 3);
-  const LogChain chain(problem.a(), problem.pi());
+  const Problem problem(20000, 3);
+  const auto chain = problem.chain();
   std::vector<std::int64_t> path(20000);
-  for (int k = 0; k < repeats; ++k) viterbi({problem.rows()}, chain, path.data());
+  for (int k = 0; k < repeats; ++k) chain->best_path(problem.evidence(), {20000}, 1, path.data(), nullptr);
   return 20000;
 }
 
@@ -86,8 +85,7 @@ Index kernel_values(int repeats, bool single) {
 
 Index streamed(int repeats) {
   const Kernels kernels;
-  const Evidence chain(1, 3);
-  Streams streams(kernels.ratio.framing(), chain.a(), chain.pi(), 3, 0);
+  Streams streams(kernels.ratio.framing(), Problem(1, 3).chain(), 3, 0);
   streams.add();
   double answer[3];
   bool has_answer = false;

@@ -207,8 +207,10 @@ void bind_recursion(py::module_& module) {
   define("filter", &bind_filter, "p(x_t = i | y_1..y_t).", threads, steps);
   define("smooth", &bind_smooth, "p(x_t = i | y_1..y_T).", threads, steps);
   define("log_likelihood", &bind_log_likelihood, "log of the sum over all paths, for each sequence.", threads, steps);
-  define("expectation", &bind_expectation, "Smoothed posteriors, expected transition counts, log likelihoods.", threads);
-  define("viterbi", &bind_viterbi, "The most probable path, and its log probability for each sequence.", threads, steps);
+  define("expectation", &bind_expectation, "Smoothed posteriors, expected transition counts, log likelihoods.",
+         threads);
+  define("viterbi", &bind_viterbi, "The most probable path, and its log probability for each sequence.", threads,
+         steps);
   define("fixed_lag", &bind_fixed_lag, "p(x_t = i | y_1..y_min(t+lag, T)).", py::arg("lag"), threads, steps);
   module.def("normalized", &bind_normalized, py::arg("values").noconvert(), py::arg("tolerance"),
              "Rows of probabilities divided by their sums; None if a number or a sum is wrong.");

@@ -88,8 +88,7 @@ class ChainEngineOf final : public ChainEngine {
 class Chain::Parts {
  public:
   // transmat (S, S), startprob (S)
-  Parts(const ConstRows& transmat, const Eigen::Map<const Vector>& startprob, Way way)
-      : n_columns_(startprob.size()) {
+  Parts(const ConstRows& transmat, const Eigen::Map<const Vector>& startprob, Way way) : n_columns_(startprob.size()) {
     facts_.way = way;
     const RowMatrix a = transmat;
     facts_.start = startprob;
@@ -100,22 +99,37 @@ class Chain::Parts {
       make(Sparse(a, false), Sparse(a, false), [a] { return Sparse(a, true); });
     } else {
       switch (n) {
-        case 2: make_dense<2>(a); break;
-        case 3: make_dense<3>(a); break;
-        case 4: make_dense<4>(a); break;
-        case 5: make_dense<5>(a); break;
-        case 6: make_dense<6>(a); break;
-        case 7: make_dense<7>(a); break;
-        case 8: make_dense<8>(a); break;
-        default: make_dense<0>(a); break;
+        case 2:
+          make_dense<2>(a);
+          break;
+        case 3:
+          make_dense<3>(a);
+          break;
+        case 4:
+          make_dense<4>(a);
+          break;
+        case 5:
+          make_dense<5>(a);
+          break;
+        case 6:
+          make_dense<6>(a);
+          break;
+        case 7:
+          make_dense<7>(a);
+          break;
+        case 8:
+          make_dense<8>(a);
+          break;
+        default:
+          make_dense<0>(a);
+          break;
       }
     }
     set_powers(a);
   }
 
   // States with durations; startprob (columns) is spread evenly over the stages of a state.
-  Parts(const StageRules& rules, const Eigen::Map<const Vector>& startprob, Way way)
-      : n_columns_(startprob.size()) {
+  Parts(const StageRules& rules, const Eigen::Map<const Vector>& startprob, Way way) : n_columns_(startprob.size()) {
     facts_.way = way;
     const Index n_stages = rules.stay.size();
     facts_.start = Vector::Zero(n_stages + (rules.has_unknown ? 1 : 0));
@@ -168,8 +182,8 @@ class Chain::Parts {
     GapPaths gaps(*facts_.powers, *facts_.scaled_powers);
     return for_each_sequence(starts, n_threads, {}, [&](Index k) {
       const Index begin = starts.start(k);
-      return engine_->path(evidence, begin, starts.start(k + 1) - begin, log_start(evidence.steps(begin) - 1), gaps, path,
-                           log_probabilities == nullptr ? nullptr : log_probabilities + k);
+      return engine_->path(evidence, begin, starts.start(k + 1) - begin, log_start(evidence.steps(begin) - 1), gaps,
+                           path, log_probabilities == nullptr ? nullptr : log_probabilities + k);
     });
   }
 
@@ -179,7 +193,8 @@ class Chain::Parts {
     const SequenceStarts starts(lengths);
     return for_each_sequence(starts, n_threads, {}, [&](Index k) {
       const LiveEngine engine = engine_->live();
-      const Index begin = starts.start(k), n_frames = starts.start(k + 1) - begin, own_lag = std::min(lag, n_frames - 1);
+      const Index begin = starts.start(k), n_frames = starts.start(k + 1) - begin,
+                  own_lag = std::min(lag, n_frames - 1);
       LiveSequence sequence(n_columns_, own_lag);
       std::vector<double> unused(static_cast<std::size_t>(n_columns_));
       Status status;
@@ -241,9 +256,9 @@ class Chain::Parts {
   }
 
   // Steps after which the chain without evidence has forgotten where it was, to the last digit: with
-  // d = 1 - sum_j min_i (A^n)_ij (Dobrushin), differences shrink by d in n steps. Never more than kLongest: with evidence
-  // chains forget faster than that, or else it will be seen. 0 if some state cannot be reached from another in kLongest
-  // steps.
+  // d = 1 - sum_j min_i (A^n)_ij (Dobrushin), differences shrink by d in n steps. Never more than kLongest: with
+  // evidence chains forget faster than that, or else it will be seen. 0 if some state cannot be reached from another in
+  // kLongest steps.
   Index steps_to_forget() const {
     constexpr Index kLongest = 512;
     for (Index k = 0; Index{1} << k <= kLongest; ++k) {

@@ -3,24 +3,25 @@
 #include <cmath>
 #include <limits>
 
-#include "drhmm/recursion/filter.hpp"
-#include "drhmm/recursion/fixed_lag.hpp"
-#include "drhmm/recursion/sequences.hpp"
-#include "drhmm/recursion/smooth.hpp"
-#include "drhmm/recursion/viterbi.hpp"
+#include "drhmm/recursion/chain.hpp"
+#include "drhmm/recursion/powers.hpp"
 
 using namespace drhmm;
 
 namespace {
+
+constexpr Way kWays[] = {Way::best, Way::alone, Way::lanes, Way::scaled};
 
 struct Problem {
   RowMatrix log_ratios;
   RowMatrix transmat;
   Vector startprob;
 
-  ConstRows rows() const { return {log_ratios.data(), log_ratios.rows(), log_ratios.cols()}; }
-  ConstRows a() const { return {transmat.data(), transmat.rows(), transmat.cols()}; }
-  Eigen::Map<const Vector> pi() const { return {startprob.data(), startprob.size()}; }
+  Evidence evidence() const { return {log_ratios.data(), log_ratios.cols()}; }
+  Chain chain(Way way = Way::best) const {
+    return {ConstRows(transmat.data(), transmat.rows(), transmat.cols()),
+            Eigen::Map<const Vector>(startprob.data(), startprob.size()), way};
+  }
 };
 
 Problem random_problem(Index n_frames, Index n_states, double spread) {
@@ -57,97 +58,122 @@ void enumerate(const Problem& problem, RowMatrix& posteriors, Matrix& counts) {
   counts /= total;
 }
 
-template <class Number>
-RowMatrix smoothed(const Problem& problem, Matrix* counts = nullptr) {
+RowMatrix inferred(const Problem& problem, Way way, Pass pass = Pass::smooth, RowMatrix* counts = nullptr) {
   RowMatrix out(problem.log_ratios.rows(), problem.log_ratios.cols());
-  const Status status = smooth(problem.rows(), Chain<Number>(problem.a(), problem.pi()),
-                               Rows(out.data(), out.rows(), out.cols()), counts);
-  REQUIRE(status.ok());
+  Answers answers{out.data()};
+  if (counts != nullptr) answers.counts = counts->data();
+  REQUIRE(problem.chain(way).infer(pass, problem.evidence(), {out.rows()}, 1, answers).status.ok());
   return out;
 }
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("smoothing and expected transitions are sums over all paths", Number, double, Scaled) {
+TEST_CASE("smoothing and expected transitions are sums over all paths, by every way") {
   const Problem problem = random_problem(6, 3, 3.0);
   RowMatrix posteriors;
-  Matrix expected, counts = Matrix::Zero(3, 3);
+  Matrix expected;
   enumerate(problem, posteriors, expected);
-  CHECK(smoothed<Number>(problem, &counts).isApprox(posteriors, 1e-13));
-  CHECK(counts.isApprox(expected, 1e-13));
+  for (const Way way : kWays) {
+    RowMatrix counts = RowMatrix::Zero(3, 3);
+    CHECK(inferred(problem, way, Pass::smooth, &counts).isApprox(posteriors, 1e-13));
+    CHECK(counts.isApprox(expected, 1e-13));
+  }
 }
 
-TEST_CASE("double and Scaled agree") {
-  const Problem problem = random_problem(500, 5, 50.0);
-  CHECK((smoothed<double>(problem) - smoothed<Scaled>(problem)).cwiseAbs().maxCoeff() < 1e-12);
+TEST_CASE("every way gives the same answers, for every number of states, with and without zeros") {
+  for (const Index n_states : {2, 3, 4, 5, 8, 9, 16, 17, 30}) {
+    for (const bool has_zero : {false, true}) {
+      Problem problem = random_problem(700, n_states, 5.0);
+      if (has_zero) {
+        problem.transmat(0, n_states - 1) = 0;
+        problem.transmat.row(0) /= problem.transmat.row(0).sum();
+      }
+      problem.log_ratios.row(300).setConstant(std::numeric_limits<double>::quiet_NaN());
+      for (const Pass pass : {Pass::filter, Pass::smooth}) {
+        const RowMatrix expected = inferred(problem, Way::scaled, pass);
+        for (const Way way : kWays) CHECK((inferred(problem, way, pass) - expected).cwiseAbs().maxCoeff() < 1e-12);
+      }
+    }
+  }
+}
+
+TEST_CASE("the log likelihood is that of all paths, by every way") {
+  const Problem problem = random_problem(300, 3, 2.0);
+  double expected = 0;
+  const Answers wanted{nullptr, nullptr, &expected};
+  REQUIRE(problem.chain(Way::scaled).infer(Pass::filter, problem.evidence(), {300}, 1, wanted).status.ok());
+  for (const Way way : kWays) {
+    for (const Pass pass : {Pass::filter, Pass::smooth}) {
+      double found = 0;
+      RowMatrix out(300, 3);
+      REQUIRE(problem.chain(way).infer(pass, problem.evidence(), {300}, 1, {out.data(), nullptr, &found}).status.ok());
+      CHECK(found == doctest::Approx(expected).epsilon(1e-12));
+    }
+  }
 }
 
 TEST_CASE("fixed lag of the whole sequence is smoothing") {
   const Problem problem = random_problem(30, 3, 3.0);
   RowMatrix lagged(30, 3);
-  const Chain<double> chain(problem.a(), problem.pi());
-  REQUIRE(fixed_lag(problem.rows(), chain, 29, Rows(lagged.data(), 30, 3)).ok());
-  CHECK(lagged.isApprox(smoothed<double>(problem), 1e-12));
+  REQUIRE(problem.chain().fixed_lag(problem.evidence(), {30}, 29, 1, lagged.data()).status.ok());
+  CHECK(lagged.isApprox(inferred(problem, Way::best), 1e-12));
 }
 
-TEST_CASE("double notices when it loses a state, and Scaled does not lose it") {
+TEST_CASE("a state that double would lose is not lost") {
   Problem problem;
   problem.log_ratios.resize(4, 2);
   problem.log_ratios << 700, 0, 700, 0, -750, 0, -650, 0;
   problem.transmat = RowMatrix::Identity(2, 2);
   problem.startprob = Vector::Constant(2, 0.5);
-  RowMatrix out(4, 2);
-  const Rows rows(out.data(), 4, 2);
-  CHECK(filter(problem.rows(), Chain<double>(problem.a(), problem.pi()), rows).outcome == Outcome::out_of_range);
-  REQUIRE(filter(problem.rows(), Chain<Scaled>(problem.a(), problem.pi()), rows).ok());
-  CHECK(out(3, 0) == doctest::Approx(0.5));
+  for (const Way way : kWays) CHECK(inferred(problem, way, Pass::filter)(3, 0) == doctest::Approx(0.5));
 }
 
-TEST_CASE_TEMPLATE("impossible data names the frame", Number, double, Scaled) {
+TEST_CASE("impossible data names the frame, by every way") {
   Problem problem = random_problem(5, 2, 1.0);
   problem.log_ratios.row(3).setConstant(-HUGE_VAL);
   RowMatrix out(5, 2);
-  const Status status = smooth(problem.rows(), Chain<Number>(problem.a(), problem.pi()), Rows(out.data(), 5, 2));
-  CHECK(status.outcome == Outcome::impossible);
-  CHECK(status.frame == 3);
+  for (const Way way : kWays) {
+    const SequenceStatus status = problem.chain(way).infer(Pass::smooth, problem.evidence(), {2, 3}, 1, {out.data()});
+    CHECK(status.status.outcome == Outcome::impossible);
+    CHECK(status.status.frame == 1);
+    CHECK(status.sequence == 1);
+  }
 }
 
 TEST_CASE("a row with some NaN names the column") {
   Problem problem = random_problem(5, 3, 1.0);
   problem.log_ratios(2, 1) = std::numeric_limits<double>::quiet_NaN();
   std::int64_t path[5];
-  const Status status = viterbi(problem.rows(), LogChain(problem.a(), problem.pi()), path);
+  const Status status = problem.chain().best_path(problem.evidence(), {5}, 1, path, nullptr).status;
   CHECK(status.outcome == Outcome::partial_nan);
   CHECK(status.frame == 2);
   CHECK(status.column == 1);
 }
 
-TEST_CASE("for_each_sequence repeats in Scaled only what double cannot do") {
-  const Problem problem = random_problem(10, 2, 1.0);
-  std::vector<int> in_double(2), in_scaled(2);
-  const auto none_together = [](const auto&) { return std::vector<char>(); };
-  const auto recursion = [&](const auto& chain, Index, Index, Index sequence) {
-    const auto k = static_cast<std::size_t>(sequence);
-    constexpr bool is_scaled = std::is_same_v<decltype(chain), const Chain<Scaled>&>;
-    ++(is_scaled ? in_scaled : in_double)[k];
-    return Status{sequence == 1 && !is_scaled ? Outcome::out_of_range : Outcome::ok, -1, -1};
-  };
-  const SequenceStatus status = for_each_sequence(problem.a(), problem.pi(), {4, 6}, 1, 1, none_together, recursion);
-  CHECK(status.status.ok());
-  CHECK(in_double == std::vector<int>{1, 1});
-  CHECK(in_scaled == std::vector<int>{0, 1});
+TEST_CASE("stages of one each are the plain chain") {
+  const Problem problem = random_problem(200, 3, 2.0);
+  StageRules rules;
+  rules.leaving = problem.transmat;
+  rules.leaving.diagonal().setZero();
+  rules.leave = rules.leaving.rowwise().sum();
+  for (Index i = 0; i < 3; ++i) rules.leaving.row(i) /= rules.leave[i];
+  rules.size = {1, 1, 1};
+  rules.stay = problem.transmat.diagonal();
+  rules.skip = Vector::Zero(3);
+  for (const Way way : kWays) {
+    RowMatrix out(200, 3);
+    const Chain chain(rules, Eigen::Map<const Vector>(problem.startprob.data(), 3), way);
+    REQUIRE(chain.infer(Pass::smooth, problem.evidence(), {200}, 1, {out.data()}).status.ok());
+    CHECK(out.isApprox(inferred(problem, Way::scaled), 1e-12));
+  }
 }
 
-TEST_CASE("for_each_sequence leaves alone what was done together") {
-  const Problem problem = random_problem(10, 2, 1.0);
-  std::vector<Index> worked_on;
-  for_each_sequence(
-      problem.a(), problem.pi(), {4, 6}, 1, 1, [](const Chain<double>&) { return std::vector<char>{1, 0}; },
-      [&](const auto&, Index, Index, Index sequence) {
-        worked_on.push_back(sequence);
-        return Status();
-      });
-  CHECK(worked_on == std::vector<Index>{1});
+TEST_CASE("squares of a chain stay stochastic") {
+  const Problem problem = random_problem(1, 3, 1.0);
+  const Powers<Scaled> powers(problem.transmat, true);
+  for (const auto& square : powers.reach(std::int64_t{1} << 52).of) {
+    for (Index i = 0; i < 3; ++i) CHECK(std::abs(double(square->matrix.row(i).sum()) - 1) < 1e-15);
+  }
 }
 
 TEST_CASE("Scaled keeps the digits of products, quotients, sums and exponentials") {

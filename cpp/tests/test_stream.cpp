@@ -3,8 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "drhmm/recursion/filter.hpp"
-#include "drhmm/recursion/fixed_lag.hpp"
+#include "drhmm/stream/snapshot.hpp"
 #include "drhmm/stream/streams.hpp"
 
 using namespace drhmm;
@@ -24,20 +23,23 @@ struct Setup {
     if (n_frames > 6) log_ratios.row(6).setConstant(kNaN);
   }
 
-  ConstRows a() const { return {transmat.data(), 3, 3}; }
-  Eigen::Map<const Vector> pi() const { return {startprob.data(), 3}; }
-  EvidenceRows evidence() const {
-    return {ConstRows(log_ratios.data(), log_ratios.rows(), log_ratios.cols()), dt.data()};
+  std::shared_ptr<const Chain> chain() const {
+    return std::make_shared<Chain>(ConstRows(transmat.data(), 3, 3), Eigen::Map<const Vector>(startprob.data(), 3));
   }
+  Evidence evidence() const { return {log_ratios.data(), 3, dt.data()}; }
 };
 
+// Every prefix smoothed in Scaled.
 RowMatrix batch(const Setup& setup, Index lag) {
-  Chain<Scaled> chain(setup.a(), setup.pi());
-  chain.reach(700);
-  RowMatrix posteriors(setup.log_ratios.rows(), 3);
-  const Status status =
-      fixed_lag(setup.evidence(), chain, lag, Rows(posteriors.data(), posteriors.rows(), posteriors.cols()));
-  REQUIRE(status.ok());
+  const Index n = setup.log_ratios.rows();
+  const Chain chain(ConstRows(setup.transmat.data(), 3, 3), Eigen::Map<const Vector>(setup.startprob.data(), 3),
+                    Way::scaled);
+  RowMatrix posteriors(n, 3), prefix(n, 3);
+  for (Index t = 0; t < n; ++t) {
+    const Index length = std::min(t + lag + 1, n);
+    REQUIRE(chain.infer(Pass::smooth, setup.evidence(), {length}, 1, {prefix.data()}).status.ok());
+    posteriors.row(t) = prefix.row(t);
+  }
   return posteriors;
 }
 
@@ -51,19 +53,19 @@ TEST_CASE("a live sequence answers what fixed-lag smoothing does, in double and 
   for (const double spread : {1.0, 300.0, 5000.0}) {
     for (const Index lag : {0, 1, 4}) {
       const Setup setup(40, spread);
-      LiveChain chain(setup.a(), setup.pi());
-      chain.reach(700);
+      const auto chain = setup.chain();
+      const LiveEngine engine = chain->live();
       LiveSequence live(3, lag);
       const RowMatrix expected = batch(setup, lag);
       for (Index t = 0; t < 40; ++t) {
         Vector posterior(3);
         bool has_answer = false;
-        const Status status = live.propose(chain, setup.log_ratios.row(t).data(), setup.dt[static_cast<std::size_t>(t)],
-                                           posterior.data(), has_answer);
+        const Status status = live.propose(engine, setup.log_ratios.row(t).data(),
+                                           setup.dt[static_cast<std::size_t>(t)], posterior.data(), has_answer);
         REQUIRE(status.ok());
         CHECK(has_answer == (t >= lag));
         if (has_answer) CHECK((posterior.transpose() - expected.row(t - lag)).cwiseAbs().maxCoeff() < 1e-12);
-        live.commit();
+        live.commit(engine);
       }
       CHECK(live.n_frames() == 40);
     }
@@ -72,17 +74,18 @@ TEST_CASE("a live sequence answers what fixed-lag smoothing does, in double and 
 
 TEST_CASE("a proposal that is not committed changes nothing") {
   const Setup setup(10, 2.0);
-  LiveChain chain(setup.a(), setup.pi());
+  const auto chain = setup.chain();
+  const LiveEngine engine = chain->live();
   LiveSequence live(3, 1);
   Vector first(3), again(3), other(3);
   bool has_answer = false;
   for (Index t = 0; t < 3; ++t) {
-    REQUIRE(live.propose(chain, setup.log_ratios.row(t).data(), 1, first.data(), has_answer).ok());
-    live.commit();
+    REQUIRE(live.propose(engine, setup.log_ratios.row(t).data(), 1, first.data(), has_answer).ok());
+    live.commit(engine);
   }
-  REQUIRE(live.propose(chain, setup.log_ratios.row(3).data(), 1, first.data(), has_answer).ok());
-  REQUIRE(live.propose(chain, setup.log_ratios.row(4).data(), 1, other.data(), has_answer).ok());
-  REQUIRE(live.propose(chain, setup.log_ratios.row(3).data(), 1, again.data(), has_answer).ok());
+  REQUIRE(live.propose(engine, setup.log_ratios.row(3).data(), 1, first.data(), has_answer).ok());
+  REQUIRE(live.propose(engine, setup.log_ratios.row(4).data(), 1, other.data(), has_answer).ok());
+  REQUIRE(live.propose(engine, setup.log_ratios.row(3).data(), 1, again.data(), has_answer).ok());
   CHECK(first == again);
   CHECK(first != other);
   CHECK(live.n_frames() == 3);
@@ -91,20 +94,20 @@ TEST_CASE("a proposal that is not committed changes nothing") {
 TEST_CASE("a restored sequence goes on bit by bit") {
   for (const double spread : {1.0, 5000.0}) {
     const Setup setup(30, spread);
-    LiveChain chain(setup.a(), setup.pi());
-    chain.reach(700);
+    const auto chain = setup.chain();
+    const LiveEngine engine = chain->live();
     LiveSequence live(3, 2), restored(3, 2);
     Vector posterior(3), expected(3);
     bool has_answer = false;
     for (Index t = 0; t < 30; ++t) {
       const std::int64_t dt = setup.dt[static_cast<std::size_t>(t)];
       std::vector<LiveSequence::Kept> frames;
-      for (Index back = live.n_kept() - 1; back >= 0; --back) frames.push_back(live.kept(back));
-      restored.restore(live.n_frames(), live.is_wide(), frames);
-      REQUIRE(live.propose(chain, setup.log_ratios.row(t).data(), dt, expected.data(), has_answer).ok());
-      REQUIRE(restored.propose(chain, setup.log_ratios.row(t).data(), dt, posterior.data(), has_answer).ok());
+      for (Index back = live.n_kept() - 1; back >= 0; --back) frames.push_back(live.kept(engine, back));
+      REQUIRE(restored.restore(engine, live.n_frames(), live.is_wide(), frames).ok());
+      REQUIRE(live.propose(engine, setup.log_ratios.row(t).data(), dt, expected.data(), has_answer).ok());
+      REQUIRE(restored.propose(engine, setup.log_ratios.row(t).data(), dt, posterior.data(), has_answer).ok());
       if (has_answer) CHECK(posterior == expected);
-      live.commit();
+      live.commit(engine);
     }
   }
 }
@@ -134,7 +137,7 @@ TEST_CASE("a sample window makes the frames of a frame reader") {
 
 TEST_CASE("if one row cannot take its frame, no row does") {
   const Setup setup(1, 1.0);
-  Streams streams(plain_framing(1, 1), setup.a(), setup.pi(), 3, 0);
+  Streams streams(plain_framing(1, 1), setup.chain(), 3, 0);
   for (int k = 0; k < 3; ++k) streams.add();
   RowSamples step{{0, 1, 2}, RowMatrix::Zero(3, 1), {1, 1, 1}};
   RowMatrix evidence = RowMatrix::Zero(3, 3), answers(3, 3);
@@ -147,7 +150,7 @@ TEST_CASE("if one row cannot take its frame, no row does") {
 
 TEST_CASE("retired rows are used again, the first one first") {
   const Setup setup(1, 1.0);
-  Streams streams(plain_framing(1, 1), setup.a(), setup.pi(), 3, 0);
+  Streams streams(plain_framing(1, 1), setup.chain(), 3, 0);
   for (Index k = 0; k < 4; ++k) CHECK(streams.add() == k);
   streams.retire(2);
   streams.retire(0);
@@ -156,14 +159,20 @@ TEST_CASE("retired rows are used again, the first one first") {
   CHECK(streams.add() == 4);
 }
 
-TEST_CASE("squares of a chain stay stochastic") {
-  const Setup setup(1, 1.0);
-  Chain<Scaled> chain(setup.a(), setup.pi());
-  chain.reach(std::int64_t{1} << 52);
-  chain.powers.for_each_factor((std::int64_t{1} << 53) - 1, [](const NumberMatrix<Scaled>& power) {
-    for (Index i = 0; i < 3; ++i) CHECK(std::abs(double(power.row(i).sum()) - 1) < 1e-15);
-    return true;
-  });
+TEST_CASE("a snapshot of many streams goes on as they do") {
+  const Setup setup(8, 2.0);
+  Streams streams(plain_framing(1, 2), setup.chain(), 3, 1);
+  const Streams empty(streams);
+  RowSamples step{{streams.add(), streams.add()}, RowMatrix::Zero(2, 1), {1, 700}};
+  RowMatrix evidence = setup.log_ratios.topRows(2), answers(2, 3), again(2, 3);
+  const auto advance = [&](Streams& which, RowMatrix& out) {
+    return which.advance(step, ConstRows(evidence.data(), 2, 3), 1, Rows(out.data(), 2, 3)).status.ok();
+  };
+  REQUIRE(advance(streams, answers));
+  Streams restored = Snapshot::of(streams).restored(empty);
+  REQUIRE(advance(streams, answers));
+  REQUIRE(advance(restored, again));
+  CHECK(answers == again);
 }
 
 TEST_CASE("exponents of Scaled saturate instead of overflowing") {

@@ -5,9 +5,7 @@
 #include <thread>
 
 #include "drhmm/ratio/cross_validation.hpp"
-#include "drhmm/recursion/sequences.hpp"
-#include "drhmm/recursion/smooth.hpp"
-#include "drhmm/recursion/stretches.hpp"
+#include "drhmm/recursion/chain.hpp"
 #include "drhmm/stream/streams.hpp"
 
 using namespace drhmm;
@@ -25,21 +23,19 @@ struct Problem {
     transmat.diagonal().array() += 0.9;
   }
 
-  ConstRows rows() const { return {log_ratios.data(), log_ratios.rows(), log_ratios.cols()}; }
-  ConstRows a() const { return {transmat.data(), transmat.rows(), transmat.cols()}; }
-  Eigen::Map<const Vector> pi() const { return {startprob.data(), startprob.size()}; }
+  std::shared_ptr<const Chain> chain() const {
+    return std::make_shared<Chain>(ConstRows(transmat.data(), transmat.rows(), transmat.cols()),
+                                   Eigen::Map<const Vector>(startprob.data(), startprob.size()));
+  }
 
-  RowMatrix smoothed(const std::vector<Index>& lengths, int n_threads) const {
+  RowMatrix smoothed(const std::vector<Index>& lengths, int n_threads, const std::int64_t* dt = nullptr) const {
+    return smoothed_by(*chain(), lengths, n_threads, dt);
+  }
+  RowMatrix smoothed_by(const Chain& one, const std::vector<Index>& lengths, int n_threads,
+                        const std::int64_t* dt = nullptr) const {
     RowMatrix out(log_ratios.rows(), log_ratios.cols());
-    const auto together = [&](const Chain<double>& chain) {
-      return in_stretches(Pass::smooth, chain, log_ratios.data(), lengths, n_threads, out.data());
-    };
-    const auto one = [&](const auto& chain, Index begin, Index length, Index) {
-      const Index s = log_ratios.cols();
-      return smooth(ConstRows(log_ratios.data() + begin * s, length, s), chain,
-                    Rows(out.data() + begin * s, length, s));
-    };
-    REQUIRE(for_each_sequence(a(), pi(), lengths, 1, n_threads, together, one).status.ok());
+    const Evidence evidence{log_ratios.data(), log_ratios.cols(), dt};
+    REQUIRE(one.infer(Pass::smooth, evidence, lengths, n_threads, {out.data()}).status.ok());
     return out;
   }
 };
@@ -60,6 +56,21 @@ TEST_CASE("many sequences, of which some are redone beyond double") {
   problem.log_ratios.middleRows(1000, 500) *= 1000;
   const std::vector<Index> lengths(80, 50);
   CHECK(problem.smoothed(lengths, 1) == problem.smoothed(lengths, 4));
+}
+
+TEST_CASE("callers that share a chain share what its gaps need") {
+  const Problem problem(40000, 3, 3.0);
+  std::vector<std::int64_t> dt(40000, 1);
+  for (std::size_t t = 5; t < dt.size(); t += 100) dt[t] = std::int64_t{1} << (t / 100 % 50);
+  const RowMatrix expected = problem.smoothed({40000}, 1, dt.data());
+  const auto shared = problem.chain();
+  std::vector<RowMatrix> answers(4);
+  std::vector<std::thread> callers;
+  for (RowMatrix& answer : answers) {
+    callers.emplace_back([&] { answer = problem.smoothed_by(*shared, {40000}, 1, dt.data()); });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (const RowMatrix& answer : answers) CHECK(answer == expected);
 }
 
 TEST_CASE("callers on threads of their own do not disturb one another") {
@@ -85,7 +96,7 @@ TEST_CASE("steps of many streams") {
   RowMatrix answers[2];
   for (const int n_threads : {1, 4}) {
     std::srand(1);
-    Streams streams(framing, problem.a(), problem.pi(), 3, 2);
+    Streams streams(framing, problem.chain(), 3, 2);
     RowSamples step;
     for (Index k = 0; k < n; ++k) step.rows.push_back(streams.add());
     RowMatrix frames, evidence(n, 3), out(n, 3);

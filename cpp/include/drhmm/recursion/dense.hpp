@@ -169,7 +169,8 @@ class Dense {
   // One message, its states in vector registers; in, w and out have room for stride_ numbers.
   template <Weighing weighing>
   DRHMM_INLINE void product_in_registers(const double* matrix, const double* in, const double* w, double* out) const {
-    constexpr int kRegisters = static_cast<int>(kTile) / kLanes<double> > 0 ? static_cast<int>(kTile) / kLanes<double> : 1;
+    constexpr int kRegisters =
+        static_cast<int>(kTile) / kLanes<double> > 0 ? static_cast<int>(kTile) / kLanes<double> : 1;
     constexpr Index kStep = kRegisters * kLanes<double>;
     for (Index first = 0; first < stride_; first += kStep) {
       Lanes<double> sums[2][kRegisters] = {};  // two at a time: one alone would wait for itself

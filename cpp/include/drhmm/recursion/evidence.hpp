@@ -1,5 +1,5 @@
-// The evidence of frames: how it is laid out, what can be wrong with it, and how it becomes weights. The only place that
-// knows NaN and infinities.
+// The evidence of frames: how it is laid out, what can be wrong with it, and how it becomes weights. The only place
+// that knows NaN and infinities.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,8 @@ DRHMM_INLINE void make_plain(Value* row, Index n) {
   }
 }
 
-// l_c <- l_c - max l for one plain row; pivot <- the maximum. Adds the distance to the smallest finite entry to `spread`.
+// l_c <- l_c - max l for one plain row; pivot <- the maximum. Adds the distance to the smallest finite entry to
+// `spread`.
 template <bool with_spread, class Value>
 DRHMM_INLINE void make_relative(Value* row, Index n, Value& pivot, Value& spread) {
   Value most = row[0];
@@ -94,8 +95,8 @@ DRHMM_INLINE Value make_weights(Value* values, Index n) {
   return sum;
 }
 
-// Weights of four rows of two or three columns, in place, and their pivots; NaN is left in the sum for a row that may not be
-// plain. The likeliest column has weight 1 and needs no exponential.
+// Weights of four rows of two or three columns, in place, and their pivots; NaN is left in the sum for a row that may
+// not be plain. The likeliest column has weight 1 and needs no exponential.
 template <int n, class Value>
 DRHMM_INLINE Value weights_of_few(Value* rows, Value* pivots) {
   using Register = Lanes<double>;
@@ -111,7 +112,7 @@ DRHMM_INLINE Value weights_of_few(Value* rows, Value* pivots) {
       const Value& c = rows[k * n + 2];
       by_two[k] = larger - c;
       pivots[k] = by_two[k] < none ? c : larger;
-      x[k] += by_two[k] < none ? by_two[k] : none;                    // the smaller one of a and b
+      x[k] += by_two[k] < none ? by_two[k] : none;                 // the smaller one of a and b
       x[4 + k] = by_two[k] > none ? none - by_two[k] : by_two[k];  // the larger one, or c
     }
   }

@@ -1,5 +1,5 @@
-// A recursion that is fed one frame at a time: the forward message, and what the last frames said. Fixed-lag smoothing of
-// a whole sequence is the same, one frame after the other.
+// A recursion that is fed one frame at a time: the forward message, and what the last frames said. Fixed-lag smoothing
+// of a whole sequence is the same, one frame after the other.
 #pragma once
 
 #include <algorithm>
@@ -140,7 +140,8 @@ class LiveSequence {
       const Index slot = slot_of(static_cast<Index>(frames.size() - 1 - k));
       std::copy_n(frames[k].evidence.data(), n_columns_, evidence_of(slot));
       dt_[static_cast<std::size_t>(slot)] = frames[k].dt;
-      status = is_wide ? restore_in(*engine.wide, wide_, slot, frames[k]) : restore_in(*engine.narrow, narrow_, slot, frames[k]);
+      status = is_wide ? restore_in(*engine.wide, wide_, slot, frames[k])
+                       : restore_in(*engine.narrow, narrow_, slot, frames[k]);
     }
     return status;
   }
@@ -251,8 +252,8 @@ class LiveSequence {
   std::int64_t n_frames_ = 0;
   bool is_wide_ = false;
   bool proposed_wide_ = false;
-  std::vector<std::int64_t> dt_;   // (slots)
-  std::vector<double> evidence_;   // (slots, C)
+  std::vector<std::int64_t> dt_;  // (slots)
+  std::vector<double> evidence_;  // (slots, C)
   Slots<double> narrow_;
   Slots<Scaled> wide_;
 };

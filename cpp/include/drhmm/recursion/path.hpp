@@ -1,4 +1,5 @@
-// The most probable path: the products of the chain with max in place of sum, on logarithms, to which nothing is too small.
+// The most probable path: the products of the chain with max in place of sum, on logarithms, to which nothing is too
+// small.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +17,8 @@
 
 namespace drhmm {
 
-// log of A^dt for the gaps of one call, each computed once: A^dt is a product of one factor A^(d 16^k) for each digit d of
-// dt to the base 16, and factors are kept.
+// log of A^dt for the gaps of one call, each computed once: A^dt is a product of one factor A^(d 16^k) for each digit d
+// of dt to the base 16, and factors are kept.
 class GapPaths {
  public:
   GapPaths(const Powers<double>& powers, const Powers<Scaled>& scaled_powers)
@@ -28,10 +29,9 @@ class GapPaths {
     auto& kept = logs_[dt];
     if (kept != nullptr) return kept;
     const bool fits = powers_.reach(dt).complete;
-    const RowMatrix logs = fits ? RowMatrix(power(powers_, factors_, dt).array().log())
-                                : RowMatrix(power(scaled_powers_, scaled_factors_, dt).unaryExpr([](const Scaled& x) {
-                                    return x.log();
-                                  }));
+    const RowMatrix logs =
+        fits ? RowMatrix(power(powers_, factors_, dt).array().log())
+             : RowMatrix(power(scaled_powers_, scaled_factors_, dt).unaryExpr([](const Scaled& x) { return x.log(); }));
     auto made = std::make_shared<const Dense<0>>(logs);
     if (static_cast<std::size_t>(logs.size()) * logs_.size() < kMostKept) {
       kept = made;
@@ -61,7 +61,8 @@ class GapPaths {
     return factor(powers, factors, digit);
   }
   template <class Number>
-  static const NumberMatrix<Number>& factor(const Powers<Number>& powers, Factors<Number>& factors, std::int64_t digit) {
+  static const NumberMatrix<Number>& factor(const Powers<Number>& powers, Factors<Number>& factors,
+                                            std::int64_t digit) {
     const auto found = factors.find(digit);
     if (found != factors.end()) return found->second;
     std::size_t k = 0;
@@ -86,8 +87,8 @@ class GapPaths {
 
 namespace detail {
 
-// Evidence of a row further apart than this goes the careful way, relative to the states that can be reached: the others
-// must not push scores to where digits are lost.
+// Evidence of a row further apart than this goes the careful way, relative to the states that can be reached: the
+// others must not push scores to where digits are lost.
 constexpr double kOrdinarySpread = 1e4;
 
 // Which state each state of each frame comes from: two bits for each of up to four states, or a number.
@@ -120,9 +121,9 @@ class Origins {
 
 }  // namespace detail
 
-// path (T): argmax over x_1..x_T of p(x_1..x_T | y_1..y_T) for the columns at the frames, whatever happened in gaps between
-// them; of equally probable predecessors the first state wins. op: with logarithms; log_start (states): before the first
-// frame. At most 65536 states. log_probability (null: not wanted) <- that of the path and its evidence.
+// path (T): argmax over x_1..x_T of p(x_1..x_T | y_1..y_T) for the columns at the frames, whatever happened in gaps
+// between them; of equally probable predecessors the first state wins. op: with logarithms; log_start (states): before
+// the first frame. At most 65536 states. log_probability (null: not wanted) <- that of the path and its evidence.
 template <class Operator>
 Status best_path(const Operator& op, const Vector& log_start, const Evidence& evidence, Index begin, Index n_frames,
                  GapPaths& gaps, std::int64_t* path, double* log_probability) {

@@ -1,4 +1,5 @@
-// A^dt for gaps in time, from the squares A^2, A^4, A^8, ...: a gap of dt steps costs one product per binary digit of dt.
+// A^dt for gaps in time, from the squares A^2, A^4, A^8, ...: a gap of dt steps costs one product per binary digit of
+// dt.
 #pragma once
 
 #include <algorithm>
@@ -42,13 +43,14 @@ class Powers {
     std::unique_ptr<const Squares> before;  // lives on for those who use it
   };
 
-  Powers(const RowMatrix& transmat, bool is_mixing) : transmat_(transmat), is_mixing_(is_mixing), newest_(new Squares) {}
+  Powers(const RowMatrix& transmat, bool is_mixing)
+      : transmat_(transmat), is_mixing_(is_mixing), newest_(new Squares) {}
   ~Powers() { delete newest_.load(); }
   Powers(const Powers&) = delete;
   Powers& operator=(const Powers&) = delete;
 
-  // Squares for gaps of up to dt steps, or those below that fit. The rows of each are divided by their sum: without that,
-  // the rounding errors of row sums double with every square.
+  // Squares for gaps of up to dt steps, or those below that fit. The rows of each are divided by their sum: without
+  // that, the rounding errors of row sums double with every square.
   const Squares& reach(std::int64_t dt) const {
     const Squares* now = newest_.load(std::memory_order_acquire);
     while (now->complete && (now->of.empty() || dt >> now->of.size() > 0)) {
@@ -80,13 +82,14 @@ class Powers {
     const Squares* now = newest_.load(std::memory_order_acquire);
     const Index n = transmat_.rows();
     Index missing = 0;
-    for (std::size_t k = std::max<std::size_t>(now->of.size(), 1); now->complete && k < 63 && dt >> k > 0; ++k) ++missing;
+    for (std::size_t k = std::max<std::size_t>(now->of.size(), 1); now->complete && k < 63 && dt >> k > 0; ++k)
+      ++missing;
     return missing * n * n * n;
   }
 
  private:
-  // Entries of a power that is kept are 0 or at least 2^-40, those of its square 0 or at least 2^-80: what gets too small
-  // is seen before any product underflows.
+  // Entries of a power that is kept are 0 or at least 2^-40, those of its square 0 or at least 2^-80: what gets too
+  // small is seen before any product underflows.
   bool is_within_range(const NumberMatrix<Number>& square) const {
     if constexpr (std::is_same_v<Number, Scaled>) {
       return true;

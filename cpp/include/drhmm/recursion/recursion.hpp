@@ -1,11 +1,11 @@
-// Forward-backward over a group of stretches, in blocks of frames: weights first, then steps without any check, then one
-// rescaling by a power of two.
+// Forward-backward over a group of stretches, in blocks of frames: weights first, then steps without any check, then
+// one rescaling by a power of two.
 //
 //   f(t) = w(t) .* A^T f(t-1)      b(t-1) = A (w(t) .* b(t))      p(x_t | y) ~ f(t) .* b(t)
 //
-// Messages are brought to a sum of 2^kTop. In a chain that is not mixing, an entry that falls below 2^-950 of the sum is
-// held there (it is "at the floor"); the way back sees whether such an entry has more than 2^-400 of a posterior. Then the
-// stretch is hard: its answers are of no use, and it must be done in Scaled, which has no floor.
+// Messages are brought to a sum of 2^kTop. In a chain that is not mixing, an entry that falls below 2^-950 of the sum
+// is held there (it is "at the floor"); the way back sees whether such an entry has more than 2^-400 of a posterior.
+// Then the stretch is hard: its answers are of no use, and it must be done in Scaled, which has no floor.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +23,9 @@ namespace drhmm {
 // What a recursion needs to know of a chain beside its products.
 struct ChainFacts {
   Way way = Way::best;
-  Vector start;             // (states)
-  double bits = 0;          // -log2 of the smallest positive transition
-  bool is_mixing = false;   // every transition has at least 2^-20: one step makes up for almost any evidence
+  Vector start;            // (states)
+  double bits = 0;         // -log2 of the smallest positive transition
+  bool is_mixing = false;  // every transition has at least 2^-20: one step makes up for almost any evidence
   bool can_start_anywhere = false;
   std::unique_ptr<Powers<double>> powers;
   std::unique_ptr<Powers<Scaled>> scaled_powers;
@@ -55,8 +55,9 @@ class Recursion {
         columns_(op.template column_stride<Value>()),
         budget_((550 - kBlock * facts.bits) * 0.6931471805599453),
         is_streamed_(posteriors_are_streamed()),
-        memory_(static_cast<std::size_t>((capacity + 1) * (stride_ + columns_) + (kBlock + 1) * columns_ + 4 * (stride_ + kPadding) +
-                                         (answers.counts == nullptr ? 0 : op.n_counts()) + 16)),
+        memory_(static_cast<std::size_t>((capacity + 1) * (stride_ + columns_) + (kBlock + 1) * columns_ +
+                                         4 * (stride_ + kPadding) + (answers.counts == nullptr ? 0 : op.n_counts()) +
+                                         16)),
         is_careful_(static_cast<std::size_t>(capacity / kBlock), 0) {
     Value* at = memory_.data();
     const auto take = [&](Index n) { return std::exchange(at, at + n); };
@@ -78,8 +79,10 @@ class Recursion {
   const Status& status() const { return status_; }
   bool at_floor() const { return at_floor_; }
   bool is_hard(int l) const {
-    if constexpr (is_scaled<Value>) return (void)l, false;
-    else return !(lane(hard_, l) < 0.5);
+    if constexpr (is_scaled<Value>)
+      return (void)l, false;
+    else
+      return !(lane(hard_, l) < 0.5);
   }
   void forget_floors() {
     if constexpr (!is_scaled<Value>) hard_ = Value{};
@@ -106,15 +109,17 @@ class Recursion {
     return true;
   }
 
-  // b, the backward message of step first + count - 1, becomes that of the step before `first`, of which `before` is the
-  // forward message (null: none). Writes posteriors, and counts transitions, of steps that belong to their stretches.
+  // b, the backward message of step first + count - 1, becomes that of the step before `first`, of which `before` is
+  // the forward message (null: none). Writes posteriors, and counts transitions, of steps that belong to their
+  // stretches.
   void backward(Index first, Index count, Index place, Value* b, const Value* before, bool is_written) {
-    if (answers_.counts != nullptr && is_written) return block_backward<true>(first, count, place, b, before, is_written);
+    if (answers_.counts != nullptr && is_written)
+      return block_backward<true>(first, count, place, b, before, is_written);
     block_backward<false>(first, count, place, b, before, is_written);
   }
 
-  // One frame of one sequence: m <- w .* (A^dt)^T m, and weights (C) for the way back; steps is 0 at the start. False if
-  // the status says that something is wrong with the evidence.
+  // One frame of one sequence: m <- w .* (A^dt)^T m, and weights (C) for the way back; steps is 0 at the start. False
+  // if the status says that something is wrong with the evidence.
   bool step_forward(const double* log_ratios, std::int64_t steps, Value* m, Value* w) {
     if (steps == 1) {
       op_.forward(m, one_);
@@ -252,8 +257,9 @@ class Recursion {
     double pivot = 0;
     bool is_lost = false;
     op_.by_column(m, reach_);
-    status_.outcome = weights_of_reachable(log_ratios, n_columns(), reach_, facts_.is_mixing,
-                                           std::exp2(facts_.bits - 550), w, row_.data(), pivot, status_.column, is_lost);
+    status_.outcome =
+        weights_of_reachable(log_ratios, n_columns(), reach_, facts_.is_mixing, std::exp2(facts_.bits - 550), w,
+                             row_.data(), pivot, status_.column, is_lost);
     if (!status_.ok()) return false;
     if constexpr (!is_scaled<Value>) {
       if (is_lost) hard_ = 1;
@@ -583,8 +589,10 @@ class Recursion {
     Value share = same<Value>(1.0);
     for (int l = 0; l < kLanesHere; ++l) {
       if (belongs(group_[l].from + step, l) && (starting >> l & 1) == 0) continue;
-      if constexpr (kLanesHere == 1) return;
-      else put(share, l, 0.0);
+      if constexpr (kLanesHere == 1)
+        return;
+      else
+        put(share, l, 0.0);
     }
     share = share / total;
     for (Index i = 0; i < n_states(); ++i) two_[i] = earlier[i] * share;

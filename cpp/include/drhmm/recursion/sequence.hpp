@@ -27,7 +27,8 @@ class Pieces {
 
   Index stride() const { return recursion.stride(); }
 
-  // m, the message before piece k, becomes that of its last frame; gain is increased by the log likelihood of the piece.
+  // m, the message before piece k, becomes that of its last frame; gain is increased by the log likelihood of the
+  // piece.
   bool forward(Index k, std::vector<Value>& m, double& gain, bool is_filtered = false) {
     check_interruption();
     const double before = k == 0 ? recursion.level_of_start() : recursion.level_of(m.data());
@@ -40,8 +41,8 @@ class Pieces {
     return true;
   }
 
-  // b, the backward message of the last frame of piece k, becomes that of the frame before the piece, of which `before` is
-  // the forward message.
+  // b, the backward message of the last frame of piece k, becomes that of the frame before the piece, of which `before`
+  // is the forward message.
   void backward(Index k, std::vector<Value>& b, const std::vector<Value>& before) {
     for (Index first = (end(k) - 1) / kBlock * kBlock; first >= k * piece_; first -= kBlock) {
       const Index place = first - k * piece_;
@@ -69,7 +70,11 @@ class SequenceRecursion {
   // answers.log_likelihoods: of this sequence only
   SequenceRecursion(const ChainFacts& facts, const Quick& quick, const General& general, const Evidence& evidence,
                     const Answers& answers, const StretchGroup& group)
-      : facts_(facts), general_(general), evidence_(evidence), answers_(answers), group_(group),
+      : facts_(facts),
+        general_(general),
+        evidence_(evidence),
+        answers_(answers),
+        group_(group),
         piece_(std::max<Index>(65536 / (quick.template stride<double>() + quick.n_columns()) / 64 * 64, 64)),
         n_pieces_((group.n_steps() + piece_ - 1) / piece_),
         narrow_(facts, quick, evidence, answers, group, piece_),

@@ -74,13 +74,15 @@ class Sparse {
   template <class Value>
   DRHMM_INLINE void count(const Value* before, const Value* after, Value* sums) const {
     for (Index i = 0; i < n_; ++i) {
-      for (int k = from_.begin[at(i)]; k < from_.begin[at(i + 1)]; ++k) sums[k] += before[i] * after[from_.index[at(k)]];
+      for (int k = from_.begin[at(i)]; k < from_.begin[at(i + 1)]; ++k)
+        sums[k] += before[i] * after[from_.index[at(k)]];
     }
   }
   template <class Use>
   void for_each_count(const Use& use) const {
     for (Index i = 0; i < n_; ++i) {
-      for (int k = from_.begin[at(i)]; k < from_.begin[at(i + 1)]; ++k) use(k, i, from_.index[at(k)], from_.value[at(k)]);
+      for (int k = from_.begin[at(i)]; k < from_.begin[at(i + 1)]; ++k)
+        use(k, i, from_.index[at(k)], from_.value[at(k)]);
     }
   }
 

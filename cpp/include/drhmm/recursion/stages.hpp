@@ -1,5 +1,5 @@
-// A chain whose states have durations: state i is a row of stages with the same evidence. A stage is kept or left for the
-// next one; the last one leaves the state. Names as in dense.hpp; columns are states, and states are stages.
+// A chain whose states have durations: state i is a row of stages with the same evidence. A stage is kept or left for
+// the next one; the last one leaves the state. Names as in dense.hpp; columns are states, and states are stages.
 //
 //   stage u of i      -> itself with stay_u, -> the next stage with 1 - stay_u
 //   last stage of i   -> state j with (1 - stay_u) B_ij: its first stage, or with probability skip_j its last
@@ -182,10 +182,10 @@ class Stages {
 
   Index n_known_, n_stages_;
   bool has_unknown_;
-  std::vector<Index> first_, last_, column_;                    // of each state, and the column of each stage
-  std::vector<double> leave_, enter_first_, enter_last_;        // (M)
-  std::vector<double> stay_, arrive_, advance_, back_;          // (stages)
-  std::vector<double> leaving_, entering_;                      // (M, M) B and its transpose
+  std::vector<Index> first_, last_, column_;              // of each state, and the column of each stage
+  std::vector<double> leave_, enter_first_, enter_last_;  // (M)
+  std::vector<double> stay_, arrive_, advance_, back_;    // (stages)
+  std::vector<double> leaving_, entering_;                // (M, M) B and its transpose
   double rate_ = 0, keep_ = 0;
 };
 

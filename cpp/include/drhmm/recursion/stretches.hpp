@@ -10,8 +10,8 @@
 namespace drhmm {
 
 // One group of stretches in Value. The way back begins before the way forward is over: chunk by chunk, each with a
-// warm-up of its own, so that what is remembered stays in the cache. What a chunk assumed is compared with what the next
-// one finds.
+// warm-up of its own, so that what is remembered stays in the cache. What a chunk assumed is compared with what the
+// next one finds.
 template <class Value, class Operator>
 void run_group(Pass pass, const ChainFacts& facts, const Operator& op, const Evidence& evidence, const Answers& answers,
                const StretchGroup& group, Edges* edges, Index warm_up) {
@@ -102,7 +102,8 @@ class GroupRunner {
 // Whether each sequence is done; empty, with nothing of use written, where that does not pay. Answers of sequences that
 // are not done are of no use; transitions are counted only if all are done.
 inline std::vector<char> in_stretches(Pass pass, const GroupRunner& runner, Index warm_up, bool is_forced,
-                                      const Evidence& evidence, const SequenceStarts& starts, int n_threads, const Answers& answers) {
+                                      const Evidence& evidence, const SequenceStarts& starts, int n_threads,
+                                      const Answers& answers) {
   constexpr Index kFewest = 32;     // frames per stretch
   constexpr Index kLongest = 8192;  // more stretches give threads something to do
   const Index width = runner.width();
