@@ -148,7 +148,7 @@ class TestNativeExceptions:
         with pytest.raises(ValueError, match="n_centers must be from 0"):
             _core.GramStatistics(size, 2)
 
-    @pytest.mark.parametrize("name", ["GramStatistics", "RegularizedGram", "LeastSquaresRatio", "LiveStreams"])
+    @pytest.mark.parametrize("name", ["GramStatistics", "RegularizedGram", "PooledRatio", "LiveStreams"])
     def test_there_are_no_objects_without_content(self, name):
         made = getattr(_core, name)
         with pytest.raises(TypeError, match="incompatible constructor arguments"):
