@@ -121,9 +121,8 @@ class TestSearches:
     def test_a_grid_search_over_whole_sequences(self, sequences, monkeypatch):
         X, y, groups = sequences
         with sklearn.config_context(enable_metadata_routing=True):
-            hmm = DensityRatioHMM(ratio="least-squares", **SETTINGS).set_fit_request(
-                sequence_id=True, sample_weight=True
-            )
+            hmm = DensityRatioHMM(ratio="least-squares", **SETTINGS)
+            hmm.set_fit_request(sequence_id=True, sample_weight=True)
             hmm.set_score_request(sequence_id=True, sample_weight=False)
             search = GridSearchCV(hmm, {"sigma": [0.01, 1.0]}, cv=GroupKFold(3), refit=False)
             calls = count_fits(monkeypatch)

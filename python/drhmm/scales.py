@@ -213,9 +213,8 @@ class _Objective:
         is_free = given is None
         scales = starts if given is None else np.maximum(given, 2.0 ** SCALE_BOUNDS[0])
         self.fixed = np.array([*np.log2(scales), 1.0 if smoothing.temper is None else smoothing.temper, 0.0])
-        self.is_free = np.array(
-            [is_free] * len(starts) + [smoothing.temper is None, is_free and smoothing.learns_shift]
-        )
+        others = [smoothing.temper is None, is_free and smoothing.learns_shift]
+        self.is_free = np.array([is_free] * len(starts) + others)
 
     def free_of(self, log_scales: Array, temper: float) -> Array:
         """The free parameters of scales, a temper and no prior shift."""
