@@ -425,12 +425,18 @@ class TestForgery:
             from_bytes(file_of(tensors, metadata))
 
 
+def of_many_classes(classes):
+    """A model of kernels with these classes."""
+    model, shares = live.model("plain"), np.full(len(classes), 1 / len(classes))
+    kernel = replace(model.evidence.kernel, theta=np.zeros((len(model.evidence.kernel.theta), len(classes))))
+    evidence = replace(model.evidence, prior=shares, kernel=kernel, additive=None, gaussian=None)
+    chain = {"transmat": np.eye(len(classes)), "startprob": shares, "prior": shares, "tempering": None}
+    return replace(model, classes=classes, evidence=evidence, **chain)
+
+
 def labelled(n_labels, longest):
     """The content of a file of a model with text labels, one of them long."""
-    tensors, metadata = parts_of(to_bytes(live.model("plain")))
-    shares, n_centers = np.full(n_labels, 1 / n_labels), len(tensors["theta"])
-    tensors |= {"transmat": np.eye(n_labels), "theta": np.zeros((n_centers, n_labels))}
-    tensors |= dict.fromkeys(("startprob", "prior", "evidence_prior"), shares)
+    tensors, metadata = parts_of(to_bytes(of_many_classes(np.arange(n_labels))))
     labels = [str(k) for k in range(n_labels - 1)] + ["x" * longest]
     return file_of(tensors, {**metadata, "classes": {"dtype": f"<U{longest}", "values": labels}})
 
@@ -450,10 +456,7 @@ def test_a_forged_file_takes_memory_in_proportion_to_its_size():
 def test_labels_that_are_mostly_room_are_not_saved():
     model = replace(live.model("plain"), classes=np.array(["a", "b", "x" * 10**6]))
     assert from_bytes(to_bytes(model)).classes.tolist() == model.classes.tolist()
-    transmat, shares = np.eye(30), np.full(30, 1 / 30)
-    evidence = replace(model.evidence, theta=np.zeros((len(model.evidence.theta), 30)), prior=shares)
-    labels = np.array([str(k) for k in range(29)] + ["x" * 10**5])
-    many = replace(model, classes=labels, transmat=transmat, startprob=shares, prior=shares, evidence=evidence)
+    many = of_many_classes(np.array([str(k) for k in range(29)] + ["x" * 10**5]))
     with pytest.raises(ValueError, match="the longest of 30 class labels has 100000 characters, all of them 100048"):
         to_bytes(many)
 
