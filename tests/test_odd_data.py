@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import DensityRatioHMM
 from drhmm.features import learn_framing
@@ -40,11 +40,11 @@ class TestRareClasses:
         X, y = blobs(0, n_frames=300, n_states=2, separation=0.0)
         X[y == 1] += 50 * np.arange(1, (y == 1).sum() + 1)[:, None]
         with pytest.warns(UserWarning, match="no kernel centre is near the frames of class 1, which"):
-            DensityRatioHMM(**QUICK, n_basis=5, standardize=False, random_state=0).fit(X, y)
+            DensityRatioHMM(ratio="least-squares", **QUICK, n_basis=5, standardize=False, random_state=0).fit(X, y)
 
     def test_without_a_centre_near_them_are_named_in_a_later_block(self):
         X, y = blobs(0, n_frames=300, n_states=2)
-        estimator = DensityRatioHMM(**QUICK, n_basis=30, random_state=0).partial_fit(X, y)
+        estimator = DensityRatioHMM(ratio="least-squares", **QUICK, n_basis=30, random_state=0).partial_fit(X, y)
         with pytest.warns(UserWarning, match="no kernel centre is near the frames of class 1, which"):
             estimator.partial_fit(X + 1000 * y[:, None], y)
 
@@ -56,11 +56,22 @@ class TestConstantColumns:
 
     @pytest.mark.parametrize("value", [0.0, 4.0, -1e9])
     def test_are_as_if_they_were_not_there_even_if_they_change_later(self, value):
-        expected = DensityRatioHMM(**self.SETTINGS).fit(self.X, self.Y).predict_proba(self.NEW)
+        settings = {"ratio": "least-squares", **self.SETTINGS}
+        expected = DensityRatioHMM(**settings).fit(self.X, self.Y).predict_proba(self.NEW)
         with pytest.warns(UserWarning, match="X is constant, or differs by rounding only, in column 1: what"):
-            fitted = DensityRatioHMM(**self.SETTINGS).fit(np.insert(self.X, 1, value, axis=1), self.Y)
+            fitted = DensityRatioHMM(**settings).fit(np.insert(self.X, 1, value, axis=1), self.Y)
         switched = np.insert(self.NEW, 1, np.arange(len(self.NEW)) % 2, axis=1)
         assert_array_equal(fitted.predict_proba(switched), expected)
+
+    @pytest.mark.parametrize("value", [0.1, 4.0, -1e9])
+    def test_say_nothing_to_a_pool_even_if_they_change_later(self, value):
+        X = np.insert(self.X, 1, value, axis=1)
+        X[::2, 1] = np.nextafter(value, 1)
+        with pytest.warns(UserWarning, match="X is constant, or differs by rounding only, in column 1: what"):
+            fitted = DensityRatioHMM(**self.SETTINGS, evidence_scale=[0.5, 0.5, 0.5]).fit(X, self.Y)
+        switched = np.insert(self.NEW, 1, np.arange(len(self.NEW)) % 2, axis=1)
+        same = np.insert(self.NEW, 1, value, axis=1)
+        assert_allclose(fitted.predict_proba(switched), fitted.predict_proba(same), rtol=0, atol=1e-12)
 
     @pytest.mark.parametrize("kind", [np.float32, np.float64])
     def test_that_differ_by_rounding_are_constant(self, kind):

@@ -90,7 +90,8 @@ class TestMembers:
     def test_a_rare_class_does_not_keep_the_pool_from_learning(self):
         y = Y.copy()
         y[150] = 3
-        fitted = DensityRatioHMM(**FAST).fit(X, y)
+        with pytest.warns(UserWarning, match="fewer than 3 complete frames"):
+            fitted = DensityRatioHMM(**FAST).fit(X, y)
         assert "smoothing of 299 held-out frames" in fitted.scale_reason_
 
 
