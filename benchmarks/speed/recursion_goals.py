@@ -60,7 +60,61 @@ def recursion_rows(scale, repeats):
         peers = {"hmmlearn": lambda: _hmmc.viterbi(startprob, transmat, log_ratios)[1]}
         rows.append(measured(row, lambda: recursion.viterbi(*problem, n_threads=1), peers, repeats))
     rows.append(many_sequences(scale, repeats))
-    return rows
+    return rows + other_chains(scale, repeats)
+
+
+def other_chains(scale, repeats):
+    """Chains that are not dense, gaps, the E step and durations, beside hmmlearn where it can do the same."""
+    rows, n_frames, few = [], max(200, 100_000 // scale), max(2, repeats // 3)
+    for n_states, goal in ((3, 8), (8, 6), (16, 4)):
+        log_ratios, transmat, startprob = evidence(n_frames, n_states)
+        transmat[0, -1] = 0
+        problem = log_ratios, transmat / transmat.sum(axis=1, keepdims=True), startprob
+        row = Row(
+            f"smoothing, one forbidden transition, S={n_states}", "ns/frame", n_frames * 1e-9, goals={"hmmlearn": goal}
+        )
+        peers = smoothing_peers(problem)
+        rows.append(measured(row, lambda p=problem: recursion.smooth(*p, n_threads=1), peers, few))
+    n_steps = max(200, 3000 // scale)
+    log_ratios, _, _ = evidence(n_steps, 8)
+    left_right = 0.9 * np.eye(8) + 0.1 * np.eye(8, k=1)
+    left_right[-1, -1] = 1
+    problem = log_ratios, left_right, np.eye(8)[0]
+    row = Row(f"smoothing, left-right, S=8, T={n_steps}", "ns/frame", n_steps * 1e-9, goals={"hmmlearn": None})
+    rows.append(measured(row, lambda: recursion.smooth(*problem, n_threads=1), smoothing_peers(problem), few))
+    for n_states in (3, 8, 16):
+        problem = evidence(n_frames, n_states)
+        alone = {"smoothing alone": lambda p=problem: recursion.smooth(*p, n_threads=1)}
+        goals = {"smoothing alone": None}
+        row = Row(f"posteriors and transition counts, S={n_states}", "ns/frame", n_frames * 1e-9, goals=goals)
+        ours = lambda p=problem: recursion.expectation(*p, n_threads=1)[0]  # noqa: E731
+        rows.append(measured(row, ours, alone, few))
+        dt = np.random.default_rng(1).integers(1, 8, size=n_frames)
+        row = Row(f"smoothing, a gap at every frame, S={n_states}", "ns/frame", n_frames * 1e-9, goals=goals)
+        ours = lambda p=problem, dt=dt: recursion.smooth(*p, dt=dt, n_threads=1)  # noqa: E731
+        rows.append(measured(row, ours, alone, few, same=False))
+    return rows + [durations(n_states, n_stages, scale, few) for n_states, n_stages in ((3, 4), (12, 8), (12, 16))]
+
+
+def durations(n_states, n_stages, scale, repeats):
+    """Smoothing with stages, beside hmmlearn on the expanded chain."""
+    from drhmm._stages import StageChain
+    from drhmm.durations import stages_of
+    from drhmm.reference import durations as dense
+
+    n_frames = max(200, 3000 // scale)
+    log_ratios, transmat, startprob = evidence(n_frames, n_states)
+    transmat = 0.2 * transmat + 0.8 * np.eye(n_states)
+    stages = stages_of(transmat, np.full(n_states, n_stages), np.ones(n_states, dtype=np.int64))
+    chain = StageChain.of(transmat, startprob, stages)
+    expanded = dense.expand(transmat, startprob, stages.sizes, stages.stay, stages.skip)
+    peers = {
+        name: lambda peer=peer: dense.collapse(peer(), stages.sizes)
+        for name, peer in smoothing_peers((np.repeat(log_ratios, stages.sizes, axis=1), *expanded)).items()
+        if name == "hmmlearn"
+    }
+    row = Row(f"smoothing, {n_states} states of {n_stages} stages", "ns/frame", n_frames * 1e-9, goals={"hmmlearn": 30})
+    return measured(row, lambda: chain.run("smooth", log_ratios, [n_frames], None, 1), peers, repeats)
 
 
 def many_sequences(scale, repeats):

@@ -132,8 +132,10 @@ Status best_path(const Operator& op, const Vector& log_start, const Evidence& ev
   const auto room = static_cast<std::size_t>(kN > 0 ? kN : op.template stride<Best>());
   detail::Origins<kN> origins(n_frames, n);
   std::vector<Best> memory(2 * room);
+  // Few scores stay in registers: nothing that is not inlined ever sees where they are.
   Best fixed[kN > 0 ? 2 * kN : 1];
-  Best *const scores = kN > 0 ? fixed : memory.data(), *const next = scores + room;
+  Best *const scores = kN > 0 ? fixed : memory.data(), *const next =
+                                                           scores + (kN > 0 ? static_cast<std::size_t>(kN) : room);
   for (Index i = 0; i < n; ++i) scores[i] = Best(log_start[i]);
   std::vector<double> plain(static_cast<std::size_t>(n_columns));
   double total = 0;
@@ -147,10 +149,13 @@ Status best_path(const Operator& op, const Vector& log_start, const Evidence& ev
       if (dt == 1) {
         op.forward(scores, next);
       } else {
-        gaps.log_power(dt)->forward(scores, next);
+        Best *const before = memory.data(), *const after = before + room;
+        copy_values(scores, n, before);
+        gaps.log_power(dt)->forward(before, after);
+        copy_values(after, n, next);
       }
       origins.set(t, next, n);
-      copy_values(next, n, scores);
+      for (Index i = 0; i < n; ++i) scores[i].score = next[i].score;  // not as pairs: see copy_values
     }
     const double* row = evidence.row(frame);
     double pivot = row[0], least = row[0], sum = row[0];
