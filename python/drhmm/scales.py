@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize
 
 from . import _core
 from ._stages import StageChain
@@ -157,8 +158,6 @@ class HeldOutSmoothing:
         with pulls towards the starts of the scales, a temper of 1 and no prior shift. Without enough frames to judge,
         scales are the usual ones.
         """
-        from scipy.optimize import minimize
-
         given = self._given(list(members), usual)
         known = Choice(usual if given is None else given, 1.0 if self.temper is None else self.temper, 0.0, "given")
         if given is not None and self.temper is not None:
