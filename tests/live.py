@@ -33,8 +33,8 @@ def model(kind):
         "rare": {"window": 1, "evidence_scale": 20.0},
         "hard": {"window": 1, "floor": 0.0, "sigma": 0.3},
         "classifier": {"window": 2, "ratio": FromClassifier(LogisticRegression())},
-        "stages": {"window": 2},
-        "stages and novelty": {"window": 1, "novelty": True},
+        "stages": {"window": 2, "transition_temper": 1.0},
+        "stages and novelty": {"window": 1, "novelty": True, "transition_temper": 1.0},
     }[kind]
     learned = DensityRatioHMM(n_basis=30, random_state=0, **settings).fit(X, y).model_
     if kind.startswith("stages"):

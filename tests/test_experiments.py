@@ -307,8 +307,8 @@ class TestArena:
     def tiny():
         X, y = toy.sines_training(12, noise=0.25, random_state=0)
         X_test, y_test = toy.sines(60, noise=0.25, random_state=1)
-        lengths = [len(y) // 3] * 3
-        fold = ((np.asarray(X).reshape(-1, 1), np.asarray(y), lengths), (X_test, y_test, [30, 30]))
+        lengths = [len(own) for own in y]
+        fold = ((np.concatenate(X).reshape(-1, 1), np.concatenate(y), lengths), (X_test, y_test, [30, 30]))
         return [arena_sets.Set(name, "tiny", [fold], window=4) for name in ("one", "two")]
 
     @pytest.fixture(scope="class")

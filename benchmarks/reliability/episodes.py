@@ -190,7 +190,9 @@ def one_stream(folder, random, measures: Measures, pool):
         t += 1
     compare(model, lag, [record], measures)
     if record.samples:
-        pending = model.predict_proba(np.array(record.samples), dt=np.array(record.steps), n_threads=1)
+        # With a lag, as a stream does not know that the sequence has ended, which matters to a tempered chain.
+        seen = np.array(record.samples), np.array(record.steps)
+        pending = model.predict_proba(seen[0], dt=seen[1], lag=lag, n_threads=1)
         measures.deviation(stream.pending(), pending[len(pending) - min(lag, len(pending)) :], has_floor(model))
     measures.sequences += 1
 

@@ -58,7 +58,7 @@ class ClassGaussians {
       for (Index k = 0; k < height; ++k) scratch[k] = -offset[k];
       for (Index e = 0; e < d; ++e) {
         const double* const column = columns_.data() + (i * d + e) * height;
-        const double value = frame[e] - origin_[e];
+        const double value = from_origin(frame[e], e);
         for (Index k = e / kRows * kRows; k < height; ++k) scratch[k] += column[k] * value;
       }
       out[i] = log_scales_[i] - Eigen::Map<const Vector>(scratch, height).squaredNorm() / 2;
@@ -73,7 +73,7 @@ class ClassGaussians {
       const Index count = std::min(kTile, frames.rows() - first);
       for (Index l = 0; l < count; ++l) {
         for (Index j = 0; j < frame_size_; ++j) {
-          tile[static_cast<std::size_t>(j * kTile + l)] = frames(first + l, j) - origin_[j];
+          tile[static_cast<std::size_t>(j * kTile + l)] = from_origin(frames(first + l, j), j);
         }
       }
       for (Index i = 0; i < n_states(); ++i) {
@@ -105,6 +105,12 @@ class ClassGaussians {
 
  private:
   static constexpr Index kRows = 4;  // rows of W that share the loads of a frame
+  static constexpr double kFarthest = 1e100;
+
+  // What lies farther away counts as this far, so that no square overflows.
+  double from_origin(double value, Index column) const {
+    return std::min(std::max(value - origin_[column], -kFarthest), kFarthest);
+  }
 
   // Columns of W that a group of rows needs: up to the diagonal of its last row.
   Index width(Index group) const { return std::min((group + 1) * kRows, frame_size_); }
