@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import _core
+from drhmm._stages import StageChain
 from drhmm.evidence_scale import HeldOutSmoothing
 from drhmm.ratios import LeastSquares
 from drhmm.reference import ratios as reference
@@ -91,7 +92,7 @@ class TestEvidenceScale:
         return np.repeat(log_ratios, repeats, axis=0), np.repeat(states, repeats)
 
     def chosen(self, log_ratios, states):
-        return HeldOutSmoothing(states, [len(states)], *self.CHAIN, 1).choose(log_ratios)
+        return HeldOutSmoothing(states, [len(states)], StageChain.of(*self.CHAIN), 1).choose(log_ratios)
 
     def test_repeated_frames_count_less(self):
         log_ratios, states = self.evidence(repeats=8)
