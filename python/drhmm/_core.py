@@ -1,7 +1,8 @@
 """The native core: the variant of the extension for this processor, picked at import.
 
-``DRHMM_ISA`` chooses another one: baseline, v3 (AVX2 and FMA) or v4 (AVX-512) on x86-64, baseline elsewhere. What
-cannot run here is an error, and so is a variant that does not load: nothing is slow in silence.
+``DRHMM_ISA`` chooses another one: baseline, v3 (AVX2 and FMA) or v4 (AVX-512) on x86-64, baseline elsewhere. Wheels
+have all of them; a build from source has the best of the machine that built it. A variant that is missing, that the
+processor cannot run or that does not load is an error: nothing is slow in silence.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ def choose(requested: str | None, supported: str, built: tuple[str, ...]) -> str
     possible = [isa for isa in ORDER if isa in built and ORDER.index(isa) <= ORDER.index(supported)]
     if requested is None:
         if not possible:
-            raise ImportError(f"drhmm is installed without a native core for this processor ({supported})")
+            raise ImportError(
+                f"drhmm was built for another processor: it has {', '.join(built) or 'no native core'}, and this "
+                f"processor is {supported}; build it here, or everywhere with -Ccmake.define.DRHMM_VARIANTS=all"
+            )
         return possible[-1]
     if requested not in ORDER:
         raise ImportError(f"DRHMM_ISA={requested!r}: must be one of {', '.join(ORDER)}")
