@@ -198,8 +198,8 @@ DRHMM_INLINE void exp2_of_negatives(Lanes<Real>* x) {
 }
 
 // x <- e^x 2^kShift for n registers of x <= 0; exactly 0 where that is below double's normal numbers,
-// x < -708 - kShift log 2, and NaN where x is. Relative error below 3e-16.
-template <int kShift, int n>
+// x < -708 - kShift log 2; where x is NaN, NaN if that is kept, or anything. Relative error below 3e-16.
+template <int kShift, int n, bool keeps_nan = true>
 DRHMM_INLINE void exponentials_of(Lanes<double>* x) {
   using Nearest = detail::NearestPower<double, kShift>;
   // x = k log 2 + r; the first part of log 2 has so few digits that its product with k is exact.
@@ -214,7 +214,7 @@ DRHMM_INLINE void exponentials_of(Lanes<double>* x) {
   }
   detail::polynomial<n>(detail::Coefficients<double, Nearest::kPieces>::kOfE, r, c);
   for (int i = 0; i < n; ++i)
-    x[i] = nearest[i].template times<true>(r[i], c[i], x[i], -708.0 - kShift * 0.6931471805599453);
+    x[i] = nearest[i].template times<keeps_nan>(r[i], c[i], x[i], -708.0 - kShift * 0.6931471805599453);
 }
 
 // values <- e^values 2^kShift for n values <= 0.
