@@ -175,8 +175,8 @@ class TestEveryVariant:
         assert estimates[2, 0] == estimates[3, 0] == 0
 
 
-@pytest.mark.parametrize("isa", [isa for isa in POSSIBLE if isa != _core.ISA])
-def test_streams_of_the_other_variants(isa):
+@pytest.mark.parametrize("isa", POSSIBLE)
+def test_streams_of_every_variant(isa):
     """The tests of streams, which go through the whole package, in a process of each variant."""
     command = [
         sys.executable,
