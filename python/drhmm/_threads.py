@@ -24,10 +24,18 @@ def _controller(n_modules: int) -> ThreadpoolController:
 
 
 def limited_threads(n_threads: int) -> AbstractContextManager[object]:
-    """A context in which OpenMP and BLAS, as scikit-learn and numpy use them, start no more threads than that."""
+    """A context in which OpenMP, as scikit-learn uses it, starts no more threads than that, and BLAS has one.
+
+    BLAS rounds differently with every number of threads: with one, a model has the same fingerprint on any machine with
+    the same instructions.
+    """
     controller = _controller(len(sys.modules))
     # Only what is above: fewer threads, from the environment or a caller, are what somebody asked for, too.
-    above = {library.prefix: n_threads for library in controller.lib_controllers if library.num_threads > n_threads}
+    above = {}
+    for library in controller.lib_controllers:
+        most = 1 if library.user_api == "blas" else n_threads
+        if library.num_threads > most:
+            above[library.prefix] = most
     return controller.limit(limits=above) if above else contextlib.nullcontext()
 
 
