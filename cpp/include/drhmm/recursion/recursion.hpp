@@ -526,7 +526,7 @@ class Recursion {
         steps_of(first + k, starting, dt);
         op_.weigh(back, w);
         across_gap<false>(dt, back);
-      } else {
+      } else if (kLanesHere > 1 || starting == 0) {  // nothing is before the start of a sequence
         op_.backward(back, w, next);
         copy_values(next, stride_here(), back);
       }
