@@ -80,8 +80,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     transition_temper : float in (0, 1], or "cv"
         Exponent of the transition and start probabilities. Below 1 lets short events through that small evidence scales
         would drown; "cv" learns it with the scales, and is 1 where there are not enough labels, or where `class_weight`
-        says that their shares are wrong. With ``durations`` or `min_duration` the chain is not tempered: it must be 1
-        or "cv", which is 1 then.
+        says that their shares are wrong. A chain with `min_duration` or learned shapes of `durations` is not tempered:
+        it must be 1 or "cv", which is 1 then.
     standardize : bool
         Whether columns are brought to mean 0 and standard deviation 1.
     window : int
@@ -94,7 +94,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         Transition and start probabilities that are given and not learned.
     durations : {"geometric", "negative-binomial"}
         How long states last. Stays of a plain chain are geometric: the shortest are the most frequent.
-        "negative-binomial" learns the shape of the stays of each state, which may turn out to be geometric.
+        "negative-binomial" learns the shape of the stays of each state. Shapes are kept only where they label held-out
+        sequences better than geometric stays.
     min_duration : int, dict or array of shape (S,), optional
         The fewest frames that a stay lasts: for all classes, by label, or for each. The first and the last stay of
         a sequence may be cut. Shorter stays in fully labelled y count as that long; a mean stay below the minimum
@@ -264,11 +265,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
 
     def _given_temper(self, rules: ChainRules | None = None) -> float | None:
         """The temper if it is not learned; None where it is. A chain whose stays are not geometric has none but 1."""
-        has_stages = rules is not None and not rules.durations.are_geometric
         if isinstance(self.transition_temper, str) and self.transition_temper == "cv":
-            return 1.0 if has_stages else None
+            return None
         temper = check_number(self.transition_temper, "transition_temper", low=0, high=1, low_open=True)
-        if has_stages and temper != 1:
+        if rules is not None and not rules.durations.are_geometric and temper != 1:
             raise ValueError(
                 f"transition_temper={temper:g} goes with geometric stays: use transition_temper=1 with durations and "
                 "min_duration"

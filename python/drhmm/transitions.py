@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,11 @@ class ChainRules:
         changed[rows] *= (left[rows] / totals[rows] / leaving_rates(transmat)[rows])[:, None]
         changed[rows, rows] = 1 - left[rows] / totals[rows]
         return changed
+
+    @property
+    def without_shapes(self) -> ChainRules:
+        """The same rules, with stays that are geometric from their minimum on."""
+        return replace(self, durations=replace(self.durations, learned=False))
 
     def learn(self, counts: Array, stays: Stays) -> tuple[Array, Durations | None]:
         """Transition probabilities and durations, None where every stay is geometric, from certain labels."""
