@@ -21,9 +21,8 @@ from numpy.testing import assert_allclose
 
 import drhmm
 import live
-from drhmm import DensityRatioHMM, __version__
+from drhmm import DensityRatioHMM, __version__, dataframes
 from drhmm.cli import main
-from drhmm.frames import predict_frame
 from problems import blobs
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -898,7 +897,7 @@ def test_gaps_of_nanoseconds_are_those_of_frames(folder, model, columns, capsys)
     named = ["--time", "t", "--step", "1e-7"]
     assert main(["predict", str(folder / "model.drhmm"), str(folder / "ns.parquet"), *named]) == 0
     found = [float(row["probability"]) for row in csv.DictReader(io.StringIO(capsys.readouterr().out))]
-    assert found == predict_frame(model, table, time="t", step=1e-7)["probability"].to_pylist()
+    assert found == dataframes.predict(model, table, time="t", step=1e-7)["probability"].to_pylist()
 
 
 @pytest.mark.parametrize("kind", ["integers", "microseconds"])

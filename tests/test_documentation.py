@@ -194,7 +194,7 @@ def test_the_front_page_has_the_example_of_the_readme():
     assert examples_of("docs/index.md") == README_EXAMPLES[:1]
 
 
-PUBLIC_MODULES = ("ratios", "recursion", "datasets", "plotting", "frames", "dask")
+PUBLIC_MODULES = ("ratios", "recursion", "datasets", "plotting", "dataframes", "dask")
 
 
 def test_the_interface_page_lists_every_public_function_and_class():

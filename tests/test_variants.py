@@ -55,7 +55,12 @@ class TestChoice:
             ("v4", "v3", ORDER, "this processor can run baseline, v3 only"),
             ("v3", "v4", ("baseline",), "this build of drhmm has baseline only"),
             ("avx", "v4", ORDER, "must be one of baseline, v3, v4"),
-            (None, "baseline", ("v3", "v4"), "was built for another processor: it has v3, v4, and this processor is baseline"),
+            (
+                None,
+                "baseline",
+                ("v3", "v4"),
+                "was built for another processor: it has v3, v4, and this processor is baseline",
+            ),
         ],
     )
     def test_what_cannot_run_is_an_error(self, requested, supported, built, message):

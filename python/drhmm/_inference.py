@@ -12,6 +12,7 @@ from ._labels import UNKNOWN, as_labels, encode
 from ._sequences import as_sequences, is_list_of_sequences
 from ._tables import feature_names_of
 from ._validation import as_weights
+from .explanation import ColumnRanking, Explanation
 from .model import Model
 from .streaming import Stream
 
@@ -100,6 +101,41 @@ class BatchInference:
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
 
+    def explain(
+        self,
+        X: Any,
+        frame: int | tuple[int, int],
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        dt: Any = None,
+    ) -> Explanation:
+        """Why a frame has its label; see `Model.explain`."""
+        return self._model_for(X).explain(
+            X, frame, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
+        )
+
+    def rank_columns(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        dt: Any = None,
+        n_frames: int = 200,
+        random_state: Any = None,
+    ) -> ColumnRanking:
+        """How much each column matters; see `Model.rank_columns`."""
+        return self._model_for(X).rank_columns(
+            X,
+            lengths=lengths,
+            sequence_id=sequence_id,
+            dt=dt,
+            n_frames=n_frames,
+            random_state=random_state,
+            n_threads=self.n_threads,
+        )
+
     def stream(self, lag: int = 0) -> Stream:
         """A live sequence on the model; see `Model.stream`."""
         return self._fitted_model().stream(lag)
@@ -111,7 +147,7 @@ class BatchInference:
     def score(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         lengths: Any = None,
         sequence_id: Any = None,
@@ -119,11 +155,33 @@ class BatchInference:
         sample_weight: Any = None,
         method: str = "smooth",
     ) -> float:
-        """Share of frames whose label `predict` gets right, weighted if weights are given.
+        """With labels, the share of frames that `predict` gets right; without, the mean gain of a frame.
 
-        Frames of unknown label are left out.
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples.
+        y : array of shape (T,), or list of such arrays, optional
+            True labels; frames of unknown label are left out. Without y, the answer is `Model.gain`: the log
+            likelihood of a frame over that of independent frames, in nats. Score sequences that were not learned
+            from; more is better, and 0 is as good as no chain at all.
+        lengths, sequence_id, dt
+            As in `predict_proba`.
+        sample_weight : array of shape (T,), or list of such arrays, optional
+            Weight of each frame, with labels.
+        method : {"smooth", "filter", "frame", "viterbi"}
+            As in `predict`, with labels.
+
+        Returns
+        -------
+        float
+            Accuracy from 0 to 1, or a gain in nats per frame.
         """
         model = self._model_for(X)  # read once: another thread may be fitting
+        if y is None:
+            if sample_weight is not None:
+                raise ValueError("sample_weight goes with y: without labels, score is the mean gain of a frame")
+            return model.gain(X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads)
         predicted = model.predict(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, n_threads=self.n_threads
         )

@@ -39,12 +39,10 @@ from .ratios.pool import Pool, evidence_of
 from .ratios.source import check_source, class_shares
 from .selection import Selection
 from .stays import DurationRules, check_minimum, minimum_stays
+from .summary import SCALE_REASON, TYPICAL, typical_values
 from .tempering import tempered
 from .training import TrainingFrames, class_weights, row_weights
 from .transitions import ChainRules, chain_rules
-
-#: The entry of a model's settings that says what scales, temper and prior shift were learned from.
-SCALE_REASON = "scale_reason"
 
 
 class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -92,6 +90,9 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         is forbidden.
     transmat, startprob : array, optional
         Transition and start probabilities that are given and not learned.
+    transmat_init : array of shape (S, S), optional
+        Transition probabilities that EM begins with, and goes on from; states are numbered to suit them. Labels that
+        EM begins with are a partly labelled y.
     durations : {"geometric", "negative-binomial"}
         How long states last. Stays of a plain chain are geometric: the shortest are the most frequent.
         "negative-binomial" learns the shape of the stays of each state, which may turn out to be geometric.
@@ -183,6 +184,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         transition_prior: Any = 1.0,
         transmat: Any = None,
         startprob: Any = None,
+        transmat_init: Any = None,
         durations: str = "geometric",
         min_duration: Any = None,
         class_weight: Any = None,
@@ -211,6 +213,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.transition_prior = transition_prior
         self.transmat = transmat
         self.startprob = startprob
+        self.transmat_init = transmat_init
         self.durations = durations
         self.min_duration = min_duration
         self.class_weight = class_weight
@@ -307,7 +310,9 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             known = np.arange(len(classes)) if codes is None else codes[codes != UNKNOWN]
             weights = class_weights(self.class_weight, classes, known)
         stays = DurationRules(self.durations == "negative-binomial", minimum_stays(self.min_duration, classes))
-        return chain_rules(self.transition_prior, self.transmat, self.startprob, len(classes), weights, stays)
+        return chain_rules(
+            self.transition_prior, self.transmat, self.startprob, len(classes), weights, stays, self.transmat_init
+        )
 
     def _read_labels(self, y: Any, sequences: Sequences) -> tuple[npt.NDArray[Any], Codes]:
         """Classes and codes; without any label, the classes are 0..n_states-1 and every code is unknown."""
@@ -398,6 +403,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             self.verbose,
         )
         if training.labelled:
+            if rules.initial is not None:
+                raise ValueError("transmat_init is where EM begins, and every frame has a label: use transmat")
             learned = learn_labelled(learner, training, rules, settings)
         else:
             check_minimum(codes, sequences.lengths, rules.durations.minimum, classes)
@@ -413,7 +420,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None,
             feature_names,
             {name: as_json(value) for name, value in self.get_params(deep=False).items()}
-            | {SCALE_REASON: learned.choice.reason},
+            | {SCALE_REASON: learned.choice.reason, TYPICAL: _typical(sequences, training, learned.targets)},
             learned.stages,
             tempering,
         )
@@ -524,3 +531,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         partial = partial.add(Statistics.of(pooled_evidence_of(partial.model), sequences, codes, weights))
         self._adopt_partial(partial, selection)
         return self
+
+
+def _typical(sequences: Sequences, training: TrainingFrames, targets: Array) -> list[list[list[float | None]]]:
+    """Typical values of the samples at the complete frames of each state."""
+    return typical_values(sequences.samples[training.rows], targets.argmax(axis=1), targets.shape[1])

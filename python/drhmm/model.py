@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,17 @@ from .novelty import Novelty, among_known
 from .streaming import Stream, StreamBatch, resume_batch, resume_stream
 from .tempering import Tempering
 
-METHODS = ("smooth", "filter", "frame")
-PATH_METHODS = (*METHODS, "viterbi")
+if TYPE_CHECKING:
+    from .explanation import ColumnRanking, Explanation
+
+#: How posteriors are inferred: from the whole sequence, from the past and the present, or from each frame alone.
+Method: TypeAlias = Literal["smooth", "filter", "frame"]
+
+#: The same, and the most probable path.
+PathMethod: TypeAlias = Literal["smooth", "filter", "frame", "viterbi"]
+
+METHODS = get_args(Method)
+PATH_METHODS = get_args(PathMethod)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +124,33 @@ class Model:
             f"Model(classes={self.classes.tolist()}, n_features={self.n_features}, window={self.window}"
             f"{source}{stages}{unknown})"
         )
+
+    def summary(self) -> str:
+        """What was learned, as text to print; a notebook shows the same as tables.
+
+        Returns
+        -------
+        str
+            The states with their shares of the training frames and mean stays, typical values of each column in each
+            state, transition probabilities as they were counted, and what cross-validation chose.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> print(model.summary().splitlines()[1])
+          label  share of frames   first  mean stay  shape
+        """
+        from .summary import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from .summary import as_html
+
+        return as_html(self)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -361,6 +397,137 @@ class Model:
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, ("filter", "smooth"), lag, n_threads)
         posteriors = self._all_posteriors(sequences, method, lag, threads)
         return sequences.restore(posteriors[:, -1].astype(sequences.dtype, copy=False))
+
+    def gain(
+        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
+    ) -> float:
+        """Mean log likelihood of a frame over that of independent frames: what the chain knows of the next frame.
+
+        A score that needs no labels. On sequences that the model did not learn from it says how well states and
+        transitions describe them, 0 being as good as no chain at all, and below 0 worse than none. It compares models
+        of the same columns, also with different numbers of states; see `drhmm.select_states`.
+
+        Parameters
+        ----------
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
+
+        Returns
+        -------
+        float
+            In nats per frame that is not missing.
+
+        Notes
+        -----
+        The mean over frames of log sum_i p(x_t = i | y_1..y_{t-1}) w_i(y_t) / sum_i p_i w_i(y_t), with the shares p of
+        the states in training. The w are the density ratios themselves, before the evidence scale, and the chain is as
+        it was counted, before tempering: both serve labels, and are no part of a likelihood.
+        """
+        gains, counts = self.sequence_gains(self.read(X, lengths, sequence_id, dt), thread_count(n_threads))
+        if not counts.any():
+            raise ValueError("X has no complete frame to score")
+        return float(gains.sum() / counts.sum())
+
+    def sequence_gains(self, sequences: Sequences, n_threads: int) -> tuple[Array, npt.NDArray[np.int64]]:
+        """The summed gain of each sequence, and how many of its frames are not missing."""
+        evidence = self._evidence(sequences, n_threads, with_novelty=False) / self.evidence.evidence_scale
+        certain = np.isposinf(evidence)
+        rows = certain.any(axis=1)
+        evidence[rows] = np.where(certain[rows], 0.0, -np.inf)  # of these states and no others
+        present = ~np.isnan(evidence[:, 0])
+        alone = np.zeros(len(evidence))
+        with np.errstate(divide="ignore"):
+            alone[present] = np.logaddexp.reduce(evidence[present] + np.log(self.prior), axis=1)
+        begins = np.cumsum([0, *sequences.lengths[:-1]])
+        chain = self._chains[0]
+        if self.tempering is not None:
+            chain = StageChain.of(self.tempering.transmat, self.tempering.startprob, None)
+        with _rows_of(sequences):
+            together = chain.run("log_likelihood", evidence, sequences.lengths, sequences.dt, n_threads)
+        return together - np.add.reduceat(alone, begins), np.add.reduceat(present.astype(np.int64), begins)
+
+    def explain(
+        self,
+        X: Any,
+        frame: int | tuple[int, int],
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        dt: Any = None,
+        n_threads: int | None = None,
+    ) -> Explanation:
+        """Why a frame has its label: how the log odds of its two likeliest states came about.
+
+        Parameters
+        ----------
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
+        frame : int, or (int, int)
+            The row of X; where X is a list, the sequence and the row in it.
+
+        Returns
+        -------
+        Explanation
+            Log odds by the smoothed posterior, in nats: of the past, of the future and of the frame itself, and of the
+            frame what each column and each member of the evidence say. Prints as tables; ``plot()`` draws it.
+
+        Notes
+        -----
+        The past is what the frames before say, by way of the chain; the future is how the frames after change the log
+        odds. Of the frame, columns have Shapley values: what a column adds to the log ratio of typical frames when it
+        takes its value, on average over all orders of the columns. They are exact for up to nine columns, and from 64
+        orders for more, where they still sum to the log ratio.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> explained = DensityRatioHMM(random_state=0).fit(X, y).model_.explain(X, 100)
+        >>> parts = explained.past + explained.future + explained.average + sum(explained.columns.values())
+        >>> abs(parts - explained.log_odds) < 1e-9
+        True
+        """
+        from .explanation import explain
+
+        sequences = self.read(X, lengths, sequence_id, dt)
+        if self.n_states < 2:
+            raise ValueError("a model of one state has nothing to choose between")
+        return explain(self, sequences, sequences.place(frame), thread_count(n_threads))
+
+    def rank_columns(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        dt: Any = None,
+        n_frames: int = 200,
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> ColumnRanking:
+        """How much each column matters: the mean size of what it adds to log odds, over frames that are drawn from X.
+
+        Parameters
+        ----------
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
+        n_frames : int
+            Frames to look at, at most.
+        random_state : int, RandomState or None
+            Seed of the frames.
+
+        Returns
+        -------
+        ColumnRanking
+            Columns, the most important first. Prints as a table; ``plot()`` draws it.
+        """
+        from .explanation import rank_columns
+
+        sequences = self.read(X, lengths, sequence_id, dt)
+        if self.n_states < 2:
+            raise ValueError("a model of one state has nothing to choose between")
+        return rank_columns(self, sequences, n_frames, random_state, thread_count(n_threads))
 
     def stream(self, lag: int = 0) -> Stream:
         """A live sequence, one frame at a time; with a lag L, frames are answered L frames later."""
