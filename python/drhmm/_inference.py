@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._hints import by_name
 from ._labels import UNKNOWN, as_labels, encode
 from ._sequences import as_sequences, is_list_of_sequences
 from ._tables import feature_names_of
 from ._validation import as_weights
 from .explanation import ColumnRanking, Explanation
-from .model import Model
+from .model import Method, Model, PathMethod
 from .streaming import Stream
 
 
@@ -36,6 +37,7 @@ class BatchInference:
             validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         return model
 
+    @by_name
     def predict(
         self,
         X: Any,
@@ -43,7 +45,7 @@ class BatchInference:
         lengths: Any = None,
         sequence_id: Any = None,
         dt: Any = None,
-        method: str = "smooth",
+        method: PathMethod = "smooth",
         lag: int | None = None,
         novelty_label: Any = None,
     ) -> Any:
@@ -59,6 +61,7 @@ class BatchInference:
             n_threads=self.n_threads,
         )
 
+    @by_name
     def predict_proba(
         self,
         X: Any,
@@ -66,7 +69,7 @@ class BatchInference:
         lengths: Any = None,
         sequence_id: Any = None,
         dt: Any = None,
-        method: str = "smooth",
+        method: Method = "smooth",
         lag: int | None = None,
     ) -> Any:
         """Probability of each state at each frame; see `Model.predict_proba`."""
@@ -74,18 +77,21 @@ class BatchInference:
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
 
+    @by_name
     def log_ratios(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
         """Evidence of each frame; see `Model.log_ratios`."""
         return self._model_for(X).log_ratios(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
         )
 
+    @by_name
     def novelty_score(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
         """How little the known states account for each frame; see `Model.novelty_score`."""
         return self._model_for(X).novelty_score(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
         )
 
+    @by_name
     def novelty_proba(
         self,
         X: Any,
@@ -93,7 +99,7 @@ class BatchInference:
         lengths: Any = None,
         sequence_id: Any = None,
         dt: Any = None,
-        method: str = "filter",
+        method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
     ) -> Any:
         """Probability that the state is none of the known ones; see `Model.novelty_proba`."""
@@ -144,6 +150,7 @@ class BatchInference:
         """Write the model to a file for `drhmm.load`; see `Model.save`."""
         self._fitted_model().save(path)
 
+    @by_name
     def score(
         self,
         X: Any,
@@ -153,7 +160,7 @@ class BatchInference:
         sequence_id: Any = None,
         dt: Any = None,
         sample_weight: Any = None,
-        method: str = "smooth",
+        method: PathMethod = "smooth",
     ) -> float:
         """With labels, the share of frames that `predict` gets right; without, the mean gain of a frame.
 

@@ -90,11 +90,24 @@ def as_array(values: Any) -> Any:
     if not is_table(values):
         return values
     array = np.asarray(values)
+    if array.dtype.kind in "OUS" and array.ndim == 2:
+        _refuse_text(array, column_names(values) or ())
     if array.dtype == object and hasattr(values, "isna"):
         # pandas.NA has no number of its own.
         array = array.copy()
         array[np.asarray(values.isna(), dtype=bool)] = np.nan
     return array
+
+
+def _refuse_text(array: npt.NDArray[Any], names: Sequence[Any]) -> None:
+    """Raise a ValueError for text in a table of samples, with its column and row."""
+    for name, column in zip(names, array.T, strict=True):
+        for row, value in enumerate(column):
+            if isinstance(value, str | bytes):
+                raise ValueError(
+                    f"column {name!r} holds text, {value!r} at row {row}, and samples are numbers: leave it out, or "
+                    "make numbers of it"
+                )
 
 
 def no_column(name: Any, names: Iterable[Any]) -> str:

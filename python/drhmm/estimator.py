@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
+from ._hints import by_name, check_settings
 from ._inference import BatchInference
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
@@ -43,6 +44,9 @@ from .summary import SCALE_REASON, TYPICAL, typical_values
 from .tempering import tempered
 from .training import TrainingFrames, class_weights, row_weights
 from .transitions import ChainRules, chain_rules
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -124,7 +128,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         Whether cross-validation and EM show their progress on standard error.
     unknown : label or None
         The label that stands for an unknown one, beside NaN and None, which always do. "auto" is -1 among integers
-        (but labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough), and no label
+        (but labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough), and empty text
         otherwise; None is no label.
 
     Attributes
@@ -168,34 +172,40 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     True
     """
 
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        """An estimator; a TypeError says which setting was probably meant by one that there is not."""
+        check_settings(cls.__name__, settings, cls._get_param_names())
+        made: Self = super().__new__(cls)
+        return made
+
     def __init__(
         self,
         n_states: int | None = None,
         *,
         ratio: Any = "pool",
-        n_basis: int | str | None = "auto",
-        sigma: float | str = "cv",
-        rho: float | str = "cv",
+        n_basis: int | Literal["auto"] | None = "auto",
+        sigma: float | Literal["cv", "default"] = "cv",
+        rho: float | Literal["cv", "default"] = "cv",
         floor: float = 0.02,
-        evidence_scale: Any = "cv",
-        transition_temper: float | str = "cv",
+        evidence_scale: float | npt.ArrayLike | Literal["cv"] = "cv",
+        transition_temper: float | Literal["cv"] = "cv",
         standardize: bool = True,
         window: int = 1,
-        transition_prior: Any = 1.0,
-        transmat: Any = None,
-        startprob: Any = None,
-        transmat_init: Any = None,
-        durations: str = "geometric",
-        min_duration: Any = None,
-        class_weight: Any = None,
+        transition_prior: npt.ArrayLike = 1.0,
+        transmat: npt.ArrayLike | None = None,
+        startprob: npt.ArrayLike | None = None,
+        transmat_init: npt.ArrayLike | None = None,
+        durations: Literal["geometric", "negative-binomial"] = "geometric",
+        min_duration: int | Mapping[Any, int] | npt.ArrayLike | None = None,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         novelty: bool = False,
         novelty_rate: float = 1e-3,
         novelty_duration: float = 50.0,
         max_iter: int = 100,
         tol: float = 1e-4,
         n_init: int = 1,
-        em_update: str = "soft",
-        random_state: Any = None,
+        em_update: Literal["soft", "paper"] = "soft",
+        random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,
         verbose: bool = False,
         unknown: Any = "auto",
@@ -334,6 +344,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             raise ValueError(f"n_states is {self.n_states}, but y has {len(classes)} classes: {classes.tolist()}")
         return classes, codes
 
+    @by_name
     @with_own_threads
     def fit(
         self, X: Any, y: Any = None, *, lengths: Any = None, sequence_id: Any = None, sample_weight: Any = None
@@ -345,8 +356,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         X : array of shape (T, d), or list of such arrays
             Samples; a NaN makes every frame that contains it a missing one.
         y : array of shape (T,), or list of such arrays, optional
-            Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects, or
-            what `unknown` says. Without y, or with some labels unknown, EM finds the rest.
+            Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects,
+            empty text, or what `unknown` says. Without y, or with some labels unknown, EM finds the rest.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other. Where frames are missing in time, a sequence
             ends and another begins: learning knows no `dt`, and counts neighbouring rows as one step of the chain.

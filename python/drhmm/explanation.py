@@ -38,8 +38,8 @@ _BLOCK = 1 << 14
 class Explanation:
     """How the log odds of the two likeliest states of one frame came about, in nats.
 
-    ``past + frame + future`` are the log odds, and ``average + sum(columns.values())`` is what the frame itself says, and
-    so is ``sum(members.values())``.
+    ``past + frame + future`` are the log odds; ``average + sum(columns.values())`` is what the frame itself says; so is
+    ``sum(members.values())``.
 
     Attributes
     ----------
@@ -314,7 +314,7 @@ def _by_member(model: Model, window: Array, one: int, other: int, n_threads: int
         return {str(evidence): float(ratios[one] - ratios[other])}
     found = {}
     for name in evidence.members:
-        others = dict.fromkeys(set(evidence.members) - {name})
+        others: dict[str, Any] = dict.fromkeys(set(evidence.members) - {name})
         alone = replace(evidence, prior_shift=0.0, **others)
         ratios = _evaluated(model, window[None], n_threads, alone)[0]
         found[name] = float(ratios[one] - ratios[other])

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, recursion
+from ._hints import by_name
 from ._sequences import Sequences, as_sequences
 from ._stages import StageChain
 from ._tables import feature_names_of, names_mismatch
@@ -217,6 +218,7 @@ class Model:
             raise ValueError("the model has no state for the unknown: learn it with novelty=True")
         return self.evidence
 
+    @by_name
     def log_ratios(
         self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
     ) -> Any:
@@ -260,6 +262,7 @@ class Model:
             posteriors = self._recurse("fixed_lag", evidence, sequences, threads, lag)
         return posteriors
 
+    @by_name
     def predict_proba(
         self,
         X: Any,
@@ -267,7 +270,7 @@ class Model:
         lengths: Any = None,
         sequence_id: Any = None,
         dt: Any = None,
-        method: str = "smooth",
+        method: Method = "smooth",
         lag: int | None = None,
         n_threads: int | None = None,
     ) -> Any:
@@ -318,6 +321,7 @@ class Model:
             raise ValueError(f"lag={lag!r} goes with method='smooth', not {method!r}")
         return self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
 
+    @by_name
     def predict(
         self,
         X: Any,
@@ -325,7 +329,7 @@ class Model:
         lengths: Any = None,
         sequence_id: Any = None,
         dt: Any = None,
-        method: str = "smooth",
+        method: PathMethod = "smooth",
         lag: int | None = None,
         novelty_label: Any = None,
         n_threads: int | None = None,
@@ -363,6 +367,7 @@ class Model:
             labels = _with_label(labels, novelty_label)
         return sequences.restore(labels[states])
 
+    @by_name
     def novelty_score(
         self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
     ) -> Any:
@@ -378,6 +383,7 @@ class Model:
         score = np.clip(1 - estimates.sum(axis=1), 0.0, 1.0)
         return sequences.restore(score.astype(sequences.dtype, copy=False))
 
+    @by_name
     def novelty_proba(
         self,
         X: Any,
@@ -385,7 +391,7 @@ class Model:
         lengths: Any = None,
         sequence_id: Any = None,
         dt: Any = None,
-        method: str = "filter",
+        method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
         n_threads: int | None = None,
     ) -> Any:
@@ -398,6 +404,7 @@ class Model:
         posteriors = self._all_posteriors(sequences, method, lag, threads)
         return sequences.restore(posteriors[:, -1].astype(sequences.dtype, copy=False))
 
+    @by_name
     def gain(
         self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
     ) -> float:

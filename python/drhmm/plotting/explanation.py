@@ -60,7 +60,7 @@ def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        With a bar for the past, for the future, for a typical frame and for each column; together they are the log odds.
+        With a bar for the past, the future, a typical frame and each column; together they are the log odds.
     """
     values = {"past": explained.past, "future": explained.future, "typical frame": explained.average}
     values |= {f"column {name}" if name in values else name: size for name, size in _largest(explained.columns).items()}
