@@ -14,9 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from drhmm import DensityRatioHMM
+from drhmm import DensityRatioHMM, dataframes
 from drhmm.datasets import markov_chain
-from drhmm import dataframes
 from drhmm.plotting import COLORS
 
 names = np.array(["rest", "walk", "run"])
