@@ -25,8 +25,8 @@ evaluation = evaluate(model, test[features], test.occupancy)
 evaluation
 
 # %%
-# ``evaluation.save_html("report.html")`` writes a page with pictures. The states of new rows need no names of columns: the
-# model remembers them.
+# ``evaluation.save_html("report.html")`` writes a page with pictures. The states of new rows need no names of columns:
+# the model remembers them.
 
 states = dataframes.predict(model, table[table.recording == "test 1"].drop(columns="occupancy"))
 states.tail()
