@@ -6,6 +6,7 @@ import os
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._hints import by_name
@@ -29,7 +30,7 @@ class BatchInference:
         check_is_fitted(self, "model_")
         return self.model_
 
-    def _model_for(self, X: Any) -> Model:
+    def _model_for(self, X: npt.ArrayLike) -> Model:
         """The fitted model, after scikit-learn has compared the names of the columns of X with those of training."""
         model = self._fitted_model()
         feature_names_of(X)  # a ValueError where scikit-learn ignores names, or raises a TypeError
@@ -40,16 +41,43 @@ class BatchInference:
     @by_name
     def predict(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
         method: PathMethod = "smooth",
         lag: int | None = None,
         novelty_label: Any = None,
     ) -> Any:
-        """Most probable label of each frame; see `Model.predict`."""
+        """Most probable label of each frame, or with ``method="viterbi"`` the most probable path.
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        method : {"smooth", "filter", "frame", "viterbi"}
+            Most probable labels given the whole sequence, given the past and the present, or given each frame alone; or
+            "viterbi", the most probable path of each sequence.
+        lag : int, optional
+            With "smooth": given the past, the present and the next `lag` frames only.
+        novelty_label : object, optional
+            The label of frames at which the unknown is more probable than each known state. Without it, every frame
+            gets the most probable known label.
+
+        Returns
+        -------
+        ndarray of shape (T,), or list of such arrays
+            Labels of training, and `novelty_label`.
+        """
         return self._model_for(X).predict(
             X,
             lengths=lengths,
@@ -64,29 +92,106 @@ class BatchInference:
     @by_name
     def predict_proba(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
         method: Method = "smooth",
         lag: int | None = None,
     ) -> Any:
-        """Probability of each state at each frame; see `Model.predict_proba`."""
+        """Probability of each state at each frame.
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        method : {"smooth", "filter", "frame"}
+            Given the whole sequence, given the past and the present, or given each frame alone.
+        lag : int, optional
+            With "smooth": given the past, the present and the next `lag` frames only.
+
+        Returns
+        -------
+        ndarray of shape (T, S), or list of such arrays
+            Columns in the order of the classes; rows sum to 1. If the model has a state for the unknown, these are the
+            probabilities given that the state is a known one; see `novelty_proba` for the other.
+        """
         return self._model_for(X).predict_proba(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
 
     @by_name
-    def log_ratios(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
-        """Evidence of each frame; see `Model.log_ratios`."""
+    def log_ratios(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+    ) -> Any:
+        """Evidence of each frame for each state, as logarithms, up to a constant per row.
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+
+        Returns
+        -------
+        ndarray of shape (T, S), or list of such arrays
+            log w_i(y_t), the log density of the frame in state i over that of all frames, to the power of the evidence
+            scale; rows of NaN where a frame is missing. `drhmm.recursion` takes it as it is.
+        """
         return self._model_for(X).log_ratios(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
         )
 
     @by_name
-    def novelty_score(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
-        """How little the known states account for each frame; see `Model.novelty_score`."""
+    def novelty_score(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+    ) -> Any:
+        """How little the known states account for each frame: q_* = 1 - sum_i q_i(y_t), in [0, 1].
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+
+        Returns
+        -------
+        ndarray of shape (T,), or list of such arrays
+            Close to 1 far from all training data; NaN where a frame is missing.
+        """
         return self._model_for(X).novelty_score(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
         )
@@ -94,27 +199,50 @@ class BatchInference:
     @by_name
     def novelty_proba(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
         method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
     ) -> Any:
-        """Probability that the state is none of the known ones; see `Model.novelty_proba`."""
+        """Probability that the state at each frame is none of the known ones.
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        method : {"filter", "smooth"}
+            Given the past and the present, for alarms, or given the whole sequence.
+        lag : int, optional
+            With "smooth": given the past, the present and the next `lag` frames only.
+
+        Returns
+        -------
+        ndarray of shape (T,), or list of such arrays
+            Of a model that was learned with ``novelty=True``.
+        """
         return self._model_for(X).novelty_proba(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
 
     def explain(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         frame: int | tuple[int, int],
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
     ) -> Explanation:
         """Why a frame has its label; see `Model.explain`."""
         return self._model_for(X).explain(
@@ -123,11 +251,11 @@ class BatchInference:
 
     def rank_columns(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
         n_frames: int = 200,
         random_state: Any = None,
     ) -> ColumnRanking:
@@ -153,13 +281,13 @@ class BatchInference:
     @by_name
     def score(
         self,
-        X: Any,
-        y: Any = None,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
-        sample_weight: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
         method: PathMethod = "smooth",
     ) -> float:
         """With labels, the share of frames that `predict` gets right; without, the mean gain of a frame.

@@ -324,7 +324,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             self.transition_prior, self.transmat, self.startprob, len(classes), weights, stays, self.transmat_init
         )
 
-    def _read_labels(self, y: Any, sequences: Sequences) -> tuple[npt.NDArray[Any], Codes]:
+    def _read_labels(self, y: npt.ArrayLike | None, sequences: Sequences) -> tuple[npt.NDArray[Any], Codes]:
         """Classes and codes; without any label, the classes are 0..n_states-1 and every code is unknown."""
         n_rows = len(sequences.samples)
         if y is None:
@@ -347,7 +347,13 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     @by_name
     @with_own_threads
     def fit(
-        self, X: Any, y: Any = None, *, lengths: Any = None, sequence_id: Any = None, sample_weight: Any = None
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> DensityRatioHMM:
         """Learn from sequences.
 
@@ -485,13 +491,13 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        classes: npt.ArrayLike | None = None,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        sample_weight: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> DensityRatioHMM:
         """Learn from one more labelled block of whole sequences.
 

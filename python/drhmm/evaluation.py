@@ -160,12 +160,12 @@ class Evaluation:
 
 def evaluate(
     model: Model | DensityRatioHMM,
-    X: Any,
-    y: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
     *,
-    lengths: Any = None,
-    sequence_id: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    sequence_id: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     method: Method = "smooth",
     lag: int | None = None,
     unknown: Any = "auto",

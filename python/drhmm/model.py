@@ -173,7 +173,13 @@ class Model:
         """Samples that make a frame."""
         return self.evidence.framing.window
 
-    def read(self, X: Any, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Sequences:
+    def read(
+        self,
+        X: npt.ArrayLike,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+    ) -> Sequences:
         """Sequences of samples with the columns that the model was learned from."""
         self.check_names(X)
         sequences = as_sequences(X, lengths, sequence_id, dt)
@@ -182,7 +188,7 @@ class Model:
             raise ValueError(f"X has {n_columns} features, but Model is expecting {self.n_features} features as input")
         return sequences
 
-    def check_names(self, X: Any) -> None:
+    def check_names(self, X: npt.ArrayLike) -> None:
         """Raise a ValueError if the columns of a table have other names, or another order, than in training."""
         names = feature_names_of(X)
         if names is not None and self.feature_names is not None:
@@ -220,9 +226,37 @@ class Model:
 
     @by_name
     def log_ratios(
-        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        n_threads: int | None = None,
     ) -> Any:
-        """Evidence: log w_i(y_t) up to a constant per row, shape (T, S); rows of NaN where a frame is missing."""
+        """Evidence of each frame for each state, as logarithms, up to a constant per row.
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        n_threads : int, optional
+            Threads; all cores by default.
+
+        Returns
+        -------
+        ndarray of shape (T, S), or list of such arrays
+            log w_i(y_t), the log density of the frame in state i over that of all frames, to the power of the evidence
+            scale; rows of NaN where a frame is missing. `drhmm.recursion` takes it as it is.
+        """
         sequences = self.read(X, lengths, sequence_id, dt)
         evidence = self.evidence.log_ratios(
             sequences.samples, sequences.unbroken, thread_count(n_threads), sequences.is_single
@@ -265,11 +299,11 @@ class Model:
     @by_name
     def predict_proba(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
         method: Method = "smooth",
         lag: int | None = None,
         n_threads: int | None = None,
@@ -279,7 +313,8 @@ class Model:
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one.
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
@@ -297,7 +332,7 @@ class Model:
         Returns
         -------
         ndarray of shape (T, S), or list of such arrays
-            Columns in the order of `classes`; rows sum to 1. If the model has a state for the unknown, these are the
+            Columns in the order of the classes; rows sum to 1. If the model has a state for the unknown, these are the
             probabilities given that the state is a known one; see `novelty_proba` for the other.
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, METHODS, lag, n_threads)
@@ -307,7 +342,7 @@ class Model:
 
     def _checked(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         lengths: Any,
         sequence_id: Any,
         dt: Any,
@@ -324,11 +359,11 @@ class Model:
     @by_name
     def predict(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
         method: PathMethod = "smooth",
         lag: int | None = None,
         novelty_label: Any = None,
@@ -336,18 +371,33 @@ class Model:
     ) -> Any:
         """Most probable label of each frame, or with ``method="viterbi"`` the most probable path.
 
-        Parameters as in `predict_proba`.
-
         Parameters
         ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        method : {"smooth", "filter", "frame", "viterbi"}
+            Most probable labels given the whole sequence, given the past and the present, or given each frame alone; or
+            "viterbi", the most probable path of each sequence.
+        lag : int, optional
+            With "smooth": given the past, the present and the next `lag` frames only.
         novelty_label : object, optional
             The label of frames at which the unknown is more probable than each known state. Without it, every frame
             gets the most probable known label.
+        n_threads : int, optional
+            Threads; all cores by default.
 
         Returns
         -------
         ndarray of shape (T,), or list of such arrays
-            Labels from `classes`, and `novelty_label`.
+            Labels of training, and `novelty_label`.
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, PATH_METHODS, lag, n_threads)
         if novelty_label is not None:
@@ -369,11 +419,35 @@ class Model:
 
     @by_name
     def novelty_score(
-        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        n_threads: int | None = None,
     ) -> Any:
         """How little the known states account for each frame: q_* = 1 - sum_i q_i(y_t), in [0, 1].
 
-        Close to 1 far from all training data; NaN where a frame is missing. Parameters as in `predict_proba`.
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        n_threads : int, optional
+            Threads; all cores by default.
+
+        Returns
+        -------
+        ndarray of shape (T,), or list of such arrays
+            Close to 1 far from all training data; NaN where a frame is missing.
         """
         evidence = self._kernel_evidence()
         sequences = self.read(X, lengths, sequence_id, dt)
@@ -386,18 +460,40 @@ class Model:
     @by_name
     def novelty_proba(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
         method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
         n_threads: int | None = None,
     ) -> Any:
-        """Probability that the state at each frame is none of the known ones, shape (T,).
+        """Probability that the state at each frame is none of the known ones.
 
-        Parameters as in `predict_proba`; the method is "filter" (for alarms) or "smooth".
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        method : {"filter", "smooth"}
+            Given the past and the present, for alarms, or given the whole sequence.
+        lag : int, optional
+            With "smooth": given the past, the present and the next `lag` frames only.
+        n_threads : int, optional
+            Threads; all cores by default.
+
+        Returns
+        -------
+        ndarray of shape (T,), or list of such arrays
+            Of a model that was learned with ``novelty=True``.
         """
         self._kernel_evidence()
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, ("filter", "smooth"), lag, n_threads)
@@ -406,7 +502,13 @@ class Model:
 
     @by_name
     def gain(
-        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        n_threads: int | None = None,
     ) -> float:
         """Mean log likelihood of a frame over that of independent frames: what the chain knows of the next frame.
 
@@ -455,12 +557,12 @@ class Model:
 
     def explain(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         frame: int | tuple[int, int],
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Explanation:
         """Why a frame has its label: how the log odds of its two likeliest states came about.
@@ -504,11 +606,11 @@ class Model:
 
     def rank_columns(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
         n_frames: int = 200,
         random_state: Any = None,
         n_threads: int | None = None,

@@ -88,12 +88,12 @@ class StateNumbers:
 
 
 def select_states(
-    X: Any,
+    X: npt.ArrayLike,
     candidates: Iterable[int] = range(2, 9),
     *,
     estimator: DensityRatioHMM | None = None,
-    lengths: Any = None,
-    sequence_id: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    sequence_id: npt.ArrayLike | None = None,
     n_folds: int = 3,
     random_state: Any = None,
     n_threads: int | None = None,

@@ -111,12 +111,12 @@ def raise_failure(outcome: int, sequence: int, frame: int, row: int, column: int
 
 
 def filter(  # noqa: A001
-    log_ratios: Any,
-    transmat: Any,
-    startprob: Any,
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
     *,
-    lengths: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
     """Posterior of each state given the past and the present.
@@ -161,12 +161,12 @@ def filter(  # noqa: A001
 
 
 def smooth(
-    log_ratios: Any,
-    transmat: Any,
-    startprob: Any,
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
     *,
-    lengths: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
     """Posterior of each state given the whole sequence.
@@ -184,13 +184,13 @@ def smooth(
 
 
 def fixed_lag(
-    log_ratios: Any,
-    transmat: Any,
-    startprob: Any,
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
     lag: int,
     *,
-    lengths: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
     """Posterior of each state given the past, the present and the next `lag` frames.
@@ -210,12 +210,12 @@ def fixed_lag(
 
 
 def viterbi(
-    log_ratios: Any,
-    transmat: Any,
-    startprob: Any,
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
     *,
-    lengths: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> npt.NDArray[np.int64]:
     """Most probable path of each sequence.
@@ -234,12 +234,12 @@ def viterbi(
 
 
 def viterbi_log_probability(
-    log_ratios: Any,
-    transmat: Any,
-    startprob: Any,
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
     *,
-    lengths: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
     """Log probability of the most probable path of each sequence, together with its evidence.
@@ -268,12 +268,12 @@ def viterbi_log_probability(
 
 
 def log_likelihood(
-    log_ratios: Any,
-    transmat: Any,
-    startprob: Any,
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
     *,
-    lengths: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
     """Log likelihood of each sequence.
@@ -310,13 +310,13 @@ def _step_matrices(transmat: Array, steps: Steps | None) -> tuple[Array, npt.NDA
 
 
 def sample_paths(
-    log_ratios: Any,
-    transmat: Any,
-    startprob: Any,
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
     n_paths: int = 1,
     *,
-    lengths: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     random_state: int | np.random.Generator | None = None,
     n_threads: int | None = None,
 ) -> npt.NDArray[np.int64]:
@@ -368,7 +368,11 @@ def sample_paths(
 
 
 def _each_sequence(
-    lengths: Lengths, transmat: Array, startprob: Any, steps: Steps | None, which: npt.NDArray[np.int64] | None
+    lengths: Lengths,
+    transmat: Array,
+    startprob: npt.ArrayLike,
+    steps: Steps | None,
+    which: npt.NDArray[np.int64] | None,
 ) -> Iterator[tuple[slice, Array, npt.NDArray[np.int64] | None]]:
     """The rows of each sequence, the probabilities of its first frame, and which matrix leads to each frame."""
     start, begin = as_startprob(startprob, len(transmat)), 0
@@ -382,12 +386,12 @@ def _each_sequence(
 
 
 def transition_posteriors(
-    log_ratios: Any,
-    transmat: Any,
-    startprob: Any,
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
     *,
-    lengths: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
     """Posterior of each transition at each step: when changes happened, and between what.
@@ -436,7 +440,7 @@ def transition_posteriors(
     return joint
 
 
-def stationary_distribution(transmat: Any) -> Array:
+def stationary_distribution(transmat: npt.ArrayLike) -> Array:
     """Share of time that a chain spends in each state in the long run, without evidence.
 
     Parameters
@@ -495,7 +499,12 @@ def _recurrent(matrix: Array) -> npt.NDArray[np.int64]:
 
 
 def expected_transitions(
-    log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
+    *,
+    lengths: npt.ArrayLike | None = None,
+    n_threads: int | None = None,
 ) -> Array:
     """Expected number of transitions between states, summed over all sequences.
 
@@ -510,7 +519,12 @@ def expected_transitions(
 
 
 def expectation(
-    log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
+    *,
+    lengths: npt.ArrayLike | None = None,
+    n_threads: int | None = None,
 ) -> tuple[Array, Array, float]:
     """Smoothed posteriors, expected transitions and the log likelihood in one pass: the E step of learning."""
     chain, evidence, parts, _ = _problem(log_ratios, transmat, startprob, lengths)
