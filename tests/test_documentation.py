@@ -181,6 +181,17 @@ def test_the_page_on_choosing_runs_and_shows_what_it_says(capsys):
     assert "0 2 2\n" in capsys.readouterr().out
 
 
+def test_the_page_on_what_comes_after_fit_runs_and_shows_what_it_says(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for example in examples_of("docs/after_fit.md"):
+        exec(example, names)
+    assert names["evaluation"].accuracy > 0.9
+    assert names["numbers"].n_states == 3
+    assert (tmp_path / "report.html").exists()
+    assert "changes expected" in capsys.readouterr().out
+
+
 def test_the_ratio_source_of_the_guide_for_contributors_is_one():
     names = {}
     (example,) = examples_of("CONTRIBUTING.md")
@@ -194,7 +205,7 @@ def test_the_front_page_has_the_example_of_the_readme():
     assert examples_of("docs/index.md") == README_EXAMPLES[:1]
 
 
-PUBLIC_MODULES = ("ratios", "recursion", "datasets", "plotting", "frames", "dask")
+PUBLIC_MODULES = ("ratios", "recursion", "datasets", "plotting", "dataframes", "dask")
 
 
 def test_the_interface_page_lists_every_public_function_and_class():
