@@ -118,7 +118,9 @@ class Densities:
         for name in self.AXES:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
-    def native(self, tables: tuple[ScoreTable, ScoreTable], scales: tuple[float, float], joint: float) -> Any:
+    def native(
+        self, tables: tuple[ScoreTable, ScoreTable], scales: tuple[float, float], joint: float
+    ) -> _core.NoveltyEvidence:
         """The native core's view of it."""
         return _core.NoveltyEvidence(
             shares=self.shares,
@@ -152,7 +154,7 @@ class NoveltyEvidence:
     scales: tuple[float, float]
     joint: float
     excursions: Excursions
-    _native: Any = field(init=False, repr=False, compare=False)
+    _native: _core.NoveltyEvidence = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_native", self.densities.native(self.tables, self.scales, self.joint))
@@ -161,7 +163,7 @@ class NoveltyEvidence:
         return NoveltyEvidence, tuple(getattr(self, item.name) for item in fields(self) if item.init)
 
     @property
-    def native(self) -> Any:
+    def native(self) -> _core.NoveltyEvidence:
         """The native core's view of it."""
         return self._native
 

@@ -76,8 +76,8 @@ class _Live:
         watches = state.pop("watches")
         try:
             self._live.restore(state)
-            self._watch_rows(len(watches))
-            for watch, saved in zip(self._watches, watches, strict=True):
+            self._watch_rows(len(state["live"]))
+            for watch, saved in zip(self._watches, watches, strict=False):  # none were saved without an alarm
                 watch.restore(saved)
         except ValueError as error:
             raise SnapshotError(f"the snapshot does not hold a state of the model: {error}") from None
