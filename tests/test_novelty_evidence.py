@@ -132,10 +132,15 @@ class TestNative:
 
 
 class TestCalibration:
-    def test_held_out_p_values_are_uniform_on_fresh_normal_data(self, plant):
-        pvalues = np.exp(-plant.evidence.novelty.surprise(frames_of(plant, FRESH)))
+    def test_held_out_p_values_are_uniform_on_fresh_normal_data(self):
+        # Frames that are independent, so that shares of them are exact enough.
+        normal, fresh = np.random.default_rng(0).normal(size=(2, 4000, 3)) @ np.array(
+            [[1.0, 0.9, 0], [0, 0.5, 0], [1, 0, 1]]
+        )
+        model = DensityRatioHMM(1, novelty=True, n_basis=50, sigma=1.0, rho=0.01, random_state=0).fit(normal).model_
+        pvalues = np.exp(-model.evidence.novelty.surprise(frames_of(model, fresh)))
         for level in (0.01, 0.1, 0.5):
-            assert_allclose(np.mean(pvalues <= level, axis=0), level, rtol=0.5)
+            assert_allclose(np.mean(pvalues <= level, axis=0), level, rtol=0.35)
 
     def test_the_mean_of_e_on_fresh_normal_data_is_at_most_one(self, plant):
         assert np.exp(plant.novelty_score(FRESH)).mean() < 1.2

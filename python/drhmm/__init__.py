@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _processor as _processor  # first: it says where drhmm cannot run
 from . import recursion
+from .alarms import Alarm, Episode
 from .durations import Durations
 from .exceptions import ImpossibleDataError, ModelFormatError, SnapshotError
 from .io import load
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from .estimator import DensityRatioHMM
 
 __all__ = [
+    "Alarm",
     "DensityRatioHMM",
     "Durations",
+    "Episode",
     "ImpossibleDataError",
     "Model",
     "ModelFormatError",

@@ -12,6 +12,7 @@ from ._labels import UNKNOWN, as_labels, encode
 from ._sequences import as_sequences, is_list_of_sequences
 from ._tables import feature_names_of
 from ._validation import as_weights
+from .alarms import Alarm
 from .model import Model
 from .streaming import Stream
 
@@ -100,9 +101,9 @@ class BatchInference:
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
 
-    def stream(self, lag: int = 0) -> Stream:
+    def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
         """A live sequence on the model; see `Model.stream`."""
-        return self._fitted_model().stream(lag)
+        return self._fitted_model().stream(lag, alarm=alarm)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file for `drhmm.load`; see `Model.save`."""

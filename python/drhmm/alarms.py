@@ -147,6 +147,15 @@ class Alarm:
             first += length
         return found
 
+    def follow(self, scores: Array) -> tuple[Array, list[Episode]]:
+        """The cumulative sum of scores (T,) of one sequence, and the episodes, without columns."""
+        watch, sums, found = Watch(self), [], []
+        for value in scores.tolist():
+            ended = watch.step(value)
+            sums.append(watch.total)
+            found += [] if ended is None else [ended]
+        return np.array(sums), found + ([] if watch.episode is None else [watch.episode])
+
     def _episodes(self, logs: Array, steps: Any) -> Iterator[Episode]:
         watch = Watch(self)
         for t, value in enumerate(logs.tolist()):

@@ -18,7 +18,7 @@ from ._validation import Array, Lengths, read_only
 from .tails import ScoreTable, log_e
 
 #: Kernel centres of the density at most.
-MOST_CENTERS = 250
+MOST_CENTERS = 200
 
 #: Kernel widths that are tried, in whitened units, and frames that judge them.
 WIDTHS = 2.0 ** np.arange(-3, 2, 0.5)
@@ -405,16 +405,21 @@ def learn_novelty(
     if not judged.any():
         scores, judged = densities.scores(frames, n_threads), weights > 0
     tables = ScoreTable.learn(scores[judged, 0]), ScoreTable.learn(scores[judged, 1])
-    logs = [np.where(judged, log_e(table.surprise(own)), np.nan) for table, own in zip(tables, scores.T, strict=True)]
+    first, second = (log_e(table.surprise(own)) for table, own in zip(tables, scores[judged].T, strict=True))
+
+    def everywhere(log_evidence: Array) -> Array:
+        values = np.full(len(frames), np.nan)
+        values[judged] = log_evidence
+        return values
 
     def largest(log_evidence: Array) -> float:
         for scale in SCALES[:-1]:
-            if mean_novelty(scale * log_evidence) <= most:
+            if mean_novelty(everywhere(scale * log_evidence)) <= most:
                 return float(scale)
         return float(SCALES[-1])
 
-    scales = largest(logs[0]), largest(logs[1])
-    pooled = np.logaddexp(scales[0] * logs[0], scales[1] * logs[1]) - np.log(2)
+    scales = largest(first), largest(second)
+    pooled = np.logaddexp(scales[0] * first, scales[1] * second) - np.log(2)
     joint = largest(pooled)
-    excursions = Excursions.of(spread((joint * pooled)[:, None])[:, 0], lengths)
+    excursions = Excursions.of(spread(everywhere(joint * pooled)[:, None])[:, 0], lengths)
     return NoveltyEvidence(densities, tables, scales, joint, excursions)

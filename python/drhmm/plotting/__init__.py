@@ -3,6 +3,7 @@
 Every function takes plain arrays and returns matplotlib axes: ``axes.figure.savefig("picture.png")`` keeps them.
 """
 
+from .alarms import alarms
 from .calibration import calibration, calibration_error
 from .durations import durations
 from .evidence import evidence
@@ -14,6 +15,7 @@ from .transitions import transitions
 
 __all__ = [
     "COLORS",
+    "alarms",
     "calibration",
     "calibration_error",
     "durations",
