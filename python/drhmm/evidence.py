@@ -65,6 +65,10 @@ class Evidence(Protocol):
         """Log w_i(y_t) and log w_*(y_t), shape (T, S + 1); rows of NaN where a frame is missing."""
         ...
 
+    def with_novelty(self, novelty: NoveltyEvidence) -> Evidence:
+        """The same with evidence for the unknown."""
+        ...
+
     def streamed(self, with_novelty: bool) -> _core.PooledRatio | Callable[[Array], Array]:
         """What turns single frames into log ratios: the native core, or a function of frames (k, D)."""
         ...
@@ -147,6 +151,10 @@ class PooledEvidence:
         [floor, 1].
         """
         return self._native.log_ratios(samples, lengths, n_threads, with_novelty=True, single=single)
+
+    def with_novelty(self, novelty: NoveltyEvidence) -> PooledEvidence:
+        """The same with evidence for the unknown."""
+        return replace(self, novelty=novelty)
 
     def streamed(self, with_novelty: bool) -> _core.PooledRatio:
         """What turns single frames into log ratios."""

@@ -187,7 +187,7 @@ def with_novelty(
         training.spread,
         training.lengths,
     )
-    return replace(model, evidence=replace(model.evidence, novelty=evidence))  # type: ignore[type-var, call-arg]
+    return replace(model, evidence=model.evidence.with_novelty(evidence))
 
 
 def _held_out_evidence(model: Model, learned: Learned, training: TrainingFrames) -> Array:

@@ -222,6 +222,10 @@ class SourceEvidence:
         with limited_threads(n_threads):
             return self._frame_log_ratios_with_novelty(self.framing.frames(samples, lengths), n_threads)
 
+    def with_novelty(self, novelty: NoveltyEvidence) -> SourceEvidence:
+        """The same with evidence for the unknown."""
+        return replace(self, novelty=novelty)
+
     def streamed(self, with_novelty: bool) -> Callable[[Array], Array]:
         """What turns single frames into log ratios."""
         return self._frame_log_ratios_with_novelty if with_novelty else self._frame_log_ratios
