@@ -327,6 +327,40 @@ class TestStream:
         assert (result.returncode, result.stderr) == (0, "")
         return [json.loads(line) for line in result.stdout.splitlines()]
 
+    ALARM = ("--false-alarms", "1/200", "--hold-off", "5")
+
+    @staticmethod
+    def strange(columns):
+        """The first 60 rows of the first person, and something unknown from row 20 to 29."""
+        rates = columns["heart rate"][:60]
+        return {name: values[:60] for name, values in columns.items()} | {
+            "heart rate": [rate + (500 if 20 <= row < 30 else 0) for row, rate in enumerate(rates)]
+        }
+
+    def events(self, folder, text, *more):
+        return [answer for answer in self.answers(folder, text, *self.NAMED, *more) if "event" in answer]
+
+    def test_alarms_are_events(self, folder, model, columns):
+        strange = self.strange(columns)
+        samples = np.column_stack([strange["heart rate"], strange["speed"]])
+        alarm = model.alarm(1, per=200, hold_off=5)
+        begins, ends = self.events(folder, stream_lines(strange, last=60), *self.ALARM)
+        (episode,) = alarm.episodes(samples, dt=np.diff(strange["minute"], prepend=-1))
+        assert (begins["event"], begins["sequence"], begins["frame"]) == ("alarm begins", "p0", episode.begin)
+        assert (ends["event"], ends["begin"], ends["end"]) == ("alarm ends", episode.begin, episode.end)
+
+    def test_an_alarm_survives_a_restart(self, folder, columns, tmp_path):
+        strange = self.strange(columns)
+        more = (*self.ALARM, "--snapshot", tmp_path / "state.json")
+        parts = [self.events(folder, stream_lines(strange, *rows), *more) for rows in ((0, 25), (25, 60))]
+        assert [[event["event"] for event in part] for part in parts] == [["alarm begins"], ["alarm ends"]]
+
+    @pytest.mark.parametrize("asked", ["1", "x/7d", "1/week"])
+    def test_false_alarms_that_cannot_be_read(self, folder, asked):
+        result = piped(["stream", folder / "model.drhmm", "--false-alarms", asked], "")
+        assert result.returncode == 2
+        assert "must be a number" in result.stderr
+
     def test_is_batch_inference(self, folder, model, columns):
         answers = self.answers(folder, stream_lines(columns), *self.NAMED)
         posteriors, novelty = expected_filter(model, columns)

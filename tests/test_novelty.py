@@ -24,22 +24,33 @@ MIXED = np.where(STRANGE[:, None], X + 40.0, X)
 FAST = {"n_basis": 80, "random_state": 0}
 
 
+@pytest.fixture(scope="module", params=["calibrated", "paper"])
+def fitted(request):
+    return DensityRatioHMM(novelty=True, novelty_evidence=request.param, **FAST).fit(X, Y)
+
+
 @pytest.fixture(scope="module")
-def fitted():
-    return DensityRatioHMM(novelty=True, **FAST).fit(X, Y)
+def paper():
+    return DensityRatioHMM(novelty=True, novelty_evidence="paper", **FAST).fit(X, Y)
 
 
-def test_score_is_one_minus_the_sum_of_theta(fitted):
-    theta_star = fitted.theta_.sum(axis=1, keepdims=True)
-    frames = fitted.model_.evidence.framing.frames(X, [len(X)])
-    explained = reference.posterior_estimates(frames, fitted.centers_, fitted.sigma_, theta_star)[:, 0]
-    assert_allclose(fitted.novelty_score(X), np.clip(1 - explained, 0, 1), atol=1e-10)
+def test_score_of_the_paper_is_one_minus_the_sum_of_theta(paper):
+    theta_star = paper.theta_.sum(axis=1, keepdims=True)
+    frames = paper.model_.evidence.framing.frames(X, [len(X)])
+    explained = reference.posterior_estimates(frames, paper.centers_, paper.sigma_, theta_star)[:, 0]
+    assert_allclose(paper.novelty_score(X), np.clip(1 - explained, 0, 1), atol=1e-10)
 
 
-def test_score_is_near_one_far_from_all_training_data(fitted):
-    score = fitted.novelty_score(MIXED)
+def test_score_of_the_paper_is_near_one_far_from_all_training_data(paper):
+    score = paper.novelty_score(MIXED)
     assert score[STRANGE].min() > 0.99
     assert np.median(score[~STRANGE]) < 0.2
+
+
+def test_calibrated_score_is_positive_far_from_all_training_data_only():
+    score = DensityRatioHMM(novelty=True, **FAST).fit(X, Y).novelty_score(MIXED)
+    assert score[STRANGE].min() > 5
+    assert np.median(score[~STRANGE]) < 0
 
 
 @pytest.mark.parametrize("method", ["filter", "smooth"])
@@ -48,14 +59,20 @@ def test_probability_finds_the_strange_stretch(fitted, method):
     assert np.mean((probability > 0.5) == STRANGE) > 0.97
 
 
-def test_probability_is_that_of_one_more_state(fitted):
-    model = fitted.model_
+def test_evidence_of_the_paper_is_the_scaled_score(paper):
     evidence = np.column_stack(
         [
-            fitted.log_ratios(MIXED),
-            fitted.evidence_scale_ * np.log(np.clip(fitted.novelty_score(MIXED), fitted.floor, 1)),
+            paper.log_ratios(MIXED),
+            paper.evidence_scale_ * np.log(np.clip(paper.novelty_score(MIXED), paper.floor, 1)),
         ]
     )
+    found = paper.model_.evidence.log_ratios_with_novelty(MIXED, [len(MIXED)], 1)
+    assert_allclose(found, evidence, atol=1e-9)
+
+
+def test_probability_is_that_of_one_more_state(fitted):
+    model = fitted.model_
+    evidence = model.evidence.log_ratios_with_novelty(MIXED, [len(MIXED)], 1)
     transmat = model.novelty.transmat(model.transmat, model.prior)
     startprob = model.novelty.startprob(model.startprob)
     expected = recursion.filter(evidence, transmat, startprob)[:, -1]
@@ -134,9 +151,15 @@ def test_a_missing_frame_has_no_score_and_keeps_its_probability(fitted):
     assert fitted.novelty_proba(samples)[200] > 0.5
 
 
-@pytest.fixture(scope="module")
-def extreme():
-    settings = {"evidence_scale": 1e4, "novelty_rate": 1e-30, "novelty_duration": 1e9, "startprob": [1, 0, 0]}
+@pytest.fixture(scope="module", params=["calibrated", "paper"])
+def extreme(request):
+    settings = {
+        "novelty_evidence": request.param,
+        "evidence_scale": 1e4,
+        "novelty_rate": 1e-30,
+        "novelty_duration": 1e9,
+        "startprob": [1, 0, 0],
+    }
     return DensityRatioHMM(novelty=True, sigma=0.5, rho=0.01, **settings, **FAST).fit(X, Y).model_
 
 
@@ -145,8 +168,10 @@ def half_strange(extreme):
     """Begins half strange, half of a state that is no start: the only state that is one is far out of reach."""
     around = np.random.default_rng(0).uniform(X.min(), X.max(), size=(2000, 2))
     evidence = extreme.log_ratios(around)
-    strange = extreme.evidence.evidence_scale * np.log(np.maximum(extreme.novelty_score(around), 1e-9))
-    ahead = np.minimum(strange, evidence.max(axis=1)) - evidence[:, 0]
+    ahead = evidence.max(axis=1) - evidence[:, 0]
+    if extreme.evidence.novelty is None:
+        strange = extreme.evidence.evidence_scale * np.log(np.maximum(extreme.novelty_score(around), 1e-9))
+        ahead = np.minimum(strange, evidence.max(axis=1)) - evidence[:, 0]
     assert ahead.max() > 2000
     return np.vstack([around[ahead.argmax()], MIXED])
 
@@ -174,8 +199,8 @@ class TestExtremes:
         results = dataframes.predict(extreme, pd.DataFrame(half_strange.astype(np.float32), columns=["a", "b"]))
         assert np.isfinite(results["probability"]).all()
 
-    def test_evidence_that_needs_no_limit_is_as_it_was(self, fitted):
-        evidence = fitted.model_.evidence
+    def test_evidence_that_needs_no_limit_is_as_it_was(self, paper):
+        evidence = paper.model_.evidence
         with_unknown = evidence.log_ratios_with_novelty(MIXED, [len(MIXED)], 1)
         assert_allclose(with_unknown[:, :-1], evidence.log_ratios(MIXED, [len(MIXED)], 1), rtol=1e-13)
 
@@ -188,7 +213,8 @@ class TestForbiddenTransitions:
     def model(self, **settings):
         random = np.random.default_rng(0)
         parts = [random.normal(0, 1, (200, 1)), random.normal(20, 1, (200, 1))]
-        estimator = DensityRatioHMM(novelty=True, transmat=np.eye(2), random_state=0, n_basis=50, **settings)
+        evidence = {"novelty": True, "novelty_evidence": "paper"}  # beyond both states, Gaussians prefer the nearer one
+        estimator = DensityRatioHMM(**evidence, transmat=np.eye(2), random_state=0, n_basis=50, **settings)
         return estimator.fit(parts, [[0] * 200, [1] * 200]).model_
 
     @pytest.mark.parametrize("scale", [100.0, 1e6])
@@ -238,9 +264,10 @@ class TestBadInput:
         with pytest.raises(ValueError, match="novelty_duration must be in"):
             DensityRatioHMM(novelty=True, novelty_duration=0.5).fit(X, Y)
 
-    def test_a_source_that_cannot_see_it(self):
-        with pytest.raises(ValueError, match="novelty=True needs ratio='pool', 'least-squares'"):
-            DensityRatioHMM(novelty=True, ratio=FromClassifier(LogisticRegression())).fit(X, Y)
+    def test_a_source_without_kernels_and_the_rule_of_the_paper(self):
+        source = FromClassifier(LogisticRegression())
+        with pytest.raises(ValueError, match="novelty_evidence='paper' needs ratio='pool', 'least-squares'"):
+            DensityRatioHMM(novelty=True, novelty_evidence="paper", ratio=source).fit(X, Y)
 
     def test_without_a_floor(self):
         with pytest.raises(ValueError, match="novelty=True needs a positive floor"):

@@ -71,8 +71,9 @@ class TestMembers:
             "gaussian",
         }
 
-    def test_novelty_has_kernels_alone(self):
-        assert set(DensityRatioHMM(novelty=True, **FAST).fit(X, Y).member_scales_) == {"kernel"}
+    def test_the_novelty_of_the_paper_has_kernels_alone(self):
+        fitted = DensityRatioHMM(novelty=True, novelty_evidence="paper", **FAST).fit(X, Y)
+        assert set(fitted.member_scales_) == {"kernel"}
 
     def test_a_scale_for_each(self):
         given = DensityRatioHMM(evidence_scale=[1.0, 0.0, 0.25], **FAST).fit(X, Y)

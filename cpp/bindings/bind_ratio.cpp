@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -139,13 +140,88 @@ std::optional<PoolMember<ClassGaussians>> gaussian_member(const std::optional<Ga
       scale};
 }
 
+using TableArrays = std::tuple<Array, Array, double, double>;
+
+ScoreTable score_table(const TableArrays& arrays) {
+  const auto& [knots, pvalues, shape, spread] = arrays;
+  require(knots.ndim() == 1 && knots.shape(0) > 0, "knots must not be empty");
+  require_size(pvalues, knots.shape(0), "pvalues");
+  require(shape >= 0 && spread > 0, "a tail must have a shape of at least 0 and a positive spread");
+  return {vector(knots, "knots"), vector(pvalues, "pvalues"), shape, spread};
+}
+
+std::shared_ptr<NoveltyEvidence> make_novelty(const Array& shares, const GaussianArrays& gaussians, const Array& origin,
+                                              const Array& whitening, const Array& centers, const Array& weights,
+                                              double width, const std::array<TableArrays, 2>& tables,
+                                              const std::array<double, 2>& scales, double joint) {
+  const Index d = vector(origin, "origin").size(), s = vector(shares, "shares").size();
+  require(d > 0 && s > 0, "origin and shares must not be empty");
+  require_shape(whitening, d, d, "whitening");
+  const ConstRows center_rows = rows(centers, "centers");
+  require(center_rows.rows() > 0, "centers must not be empty");
+  require_shape(centers, center_rows.rows(), d, "centers");
+  require_size(weights, center_rows.rows(), "weights");
+  require(width > 0, "width must be positive");
+  return std::make_shared<NoveltyEvidence>(
+      gaussian_member(gaussians, d, s)->estimate, vector(shares, "shares"), vector(origin, "origin"),
+      rows(whitening, "whitening"),
+      KernelExpansion<double>(center_rows, width, Matrix(vector(weights, "weights"))),
+      std::array<ScoreTable, 2>{score_table(tables[0]), score_table(tables[1])}, scales, joint);
+}
+
+// Calls use(first, count, scores (count, 2)) for all frames in blocks.
+template <class Use>
+void for_each_score(const NoveltyEvidence& self, const ConstRows& frames, int n_threads, const Use& use) {
+  constexpr Index kBlock = 256;
+  parallel_for((frames.rows() + kBlock - 1) / kBlock, n_threads, [&](Index block) {
+    const Index first = block * kBlock, count = std::min(kBlock, frames.rows() - first);
+    RowMatrix scores;
+    self.scores(frames.middleRows(first, count), scores);
+    use(first, count, scores);
+  });
+}
+
+ConstRows novelty_frames(const NoveltyEvidence& self, const Array& frames) {
+  const ConstRows input = rows(frames, "frames");
+  require(input.cols() == self.frame_size(), "frames must have the columns the evidence was learned from");
+  return input;
+}
+
+Array novelty_scores(const NoveltyEvidence& self, const Array& frames, int n_threads) {
+  const ConstRows input = novelty_frames(self, frames);
+  Array output = new_rows(input.rows(), NoveltyEvidence::kScores);
+  Rows out = mutable_rows(output);
+  {
+    const Released released;
+    for_each_score(self, input, n_threads,
+                   [&](Index first, Index count, const RowMatrix& scores) { out.middleRows(first, count) = scores; });
+  }
+  return output;
+}
+
+Array novelty_log_evidence(const NoveltyEvidence& self, const Array& frames, int n_threads) {
+  const ConstRows input = novelty_frames(self, frames);
+  Array output(input.rows());
+  double* const out = output.mutable_data();
+  {
+    const Released released;
+    for_each_score(self, input, n_threads, [&](Index first, Index count, const RowMatrix& scores) {
+      for (Index k = 0; k < count; ++k) out[first + k] = self.log_evidence(scores(k, 0), scores(k, 1));
+    });
+  }
+  return output;
+}
+
 PooledRatio make_ratio(const Array& mean, const Array& scale, Index window, const Array& prior, double least_ratio,
                        double floor, const Array& shift, const std::optional<KernelArrays>& kernels,
-                       const std::optional<AdditiveArrays>& additive, const std::optional<GaussianArrays>& gaussians) {
+                       const std::optional<AdditiveArrays>& additive, const std::optional<GaussianArrays>& gaussians,
+                       std::shared_ptr<NoveltyEvidence> novelty) {
   Framing framing = make_framing(mean, scale, window);
   const Index d = framing.frame_size(), s = vector(prior, "prior").size();
   require(d > 0 && s > 0, "mean and prior must not be empty");
   require_size(shift, s, "shift");
+  require(novelty == nullptr || (novelty->frame_size() == d && novelty->n_states() == s),
+          "novelty must have the states and the frames of the ratio");
   return {std::move(framing),
           vector(prior, "prior"),
           least_ratio,
@@ -153,7 +229,8 @@ PooledRatio make_ratio(const Array& mean, const Array& scale, Index window, cons
           vector(shift, "shift"),
           kernel_member(kernels, d, s),
           additive_member(additive, d, s),
-          gaussian_member(gaussians, d, s)};
+          gaussian_member(gaussians, d, s),
+          std::move(novelty)};
 }
 
 using Evaluate = void (PooledRatio::*)(const ConstRows&, const Lengths&, int, bool, Rows) const;
@@ -179,7 +256,7 @@ Array estimates(const PooledRatio& self, const Array& samples, const Lengths& le
 
 Array log_ratios(const PooledRatio& self, const Array& samples, const Lengths& lengths, int n_threads,
                  bool with_novelty, bool single) {
-  require(self.has_kernels() || !with_novelty, "novelty needs kernels");
+  require(self.sees_novelty() || !with_novelty, "novelty needs evidence of its own, or kernels");
   return run(self, &PooledRatio::log_ratios, samples, lengths, n_threads, single,
              self.n_states() + (with_novelty ? 1 : 0));
 }
@@ -250,13 +327,23 @@ void bind_ratio(py::module_& module) {
              py::arg("relative_rhos"), py::arg("n_threads") = 1, py::arg("with_estimates") = true,
              "Held-out squared loss, (sigmas, rhos, folds), and held-out estimates, (sigmas, rhos, n, S), of folds "
              "that follow one another in frames.");
+  py::class_<NoveltyEvidence, std::shared_ptr<NoveltyEvidence>>(
+      module, "NoveltyEvidence", py::module_local(), py::is_final(), complete(),
+      "Evidence for the unknown: scores of frames, their p-values among normal frames, and e-values.")
+      .def(py::init(&make_novelty), py::kw_only(), py::arg("shares").noconvert(), py::arg("gaussians"),
+           py::arg("origin").noconvert(), py::arg("whitening").noconvert(), py::arg("centers").noconvert(),
+           py::arg("weights").noconvert(), py::arg("width"), py::arg("tables"), py::arg("scales"), py::arg("joint"))
+      .def("scores", &novelty_scores, py::arg("frames").noconvert(), py::arg("n_threads") = 1,
+           "Minus the log densities of the Gaussians and of the kernels, (n, 2).")
+      .def("log_evidence", &novelty_log_evidence, py::arg("frames").noconvert(), py::arg("n_threads") = 1,
+           "log w_* of frames, (n).");
   py::class_<PooledRatio, std::shared_ptr<PooledRatio>>(
       module, "PooledRatio", py::module_local(), py::is_final(), complete(),
       "Log density ratios between states: a pool of kernel, additive and Gaussian estimates.")
       .def(py::init(&make_ratio), py::kw_only(), py::arg("mean").noconvert(), py::arg("scale").noconvert(),
            py::arg("window"), py::arg("prior").noconvert(), py::arg("least_ratio"), py::arg("floor"),
            py::arg("shift").noconvert(), py::arg("kernel") = py::none(), py::arg("additive") = py::none(),
-           py::arg("gaussian") = py::none())
+           py::arg("gaussian") = py::none(), py::arg("novelty") = py::none())
       .def("estimates", &estimates, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("n_threads") = 1,
            py::arg("single") = false,
            "theta_i^T phi(y) of the kernels, unclipped, (n, S); rows of NaN where a frame is missing.")

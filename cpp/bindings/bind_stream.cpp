@@ -53,6 +53,7 @@ void bind_stream(py::module_& module) {
       .def("retire", &LiveStreams::retire, py::arg("rows"))
       .def("live", &LiveStreams::live)
       .def("n_frames", &LiveStreams::n_frames)
+      .def("unknown", &LiveStreams::unknown)
       .def("step", &LiveStreams::step, py::arg("samples").noconvert(), py::arg("active").noconvert(),
            py::arg("dt").noconvert(), py::arg("n_threads"), py::arg("evaluate"))
       .def("stepper", &stepper, "A function of x, dt and evaluate: one frame for the only row.")

@@ -75,6 +75,14 @@ class LiveStreams {
     return result;
   }
 
+  // Evidence for the unknown of the newest frame of each row, (n); NaN where there is none.
+  Array unknown() const {
+    const Exclusive guard(busy_);
+    Array result(streams_.n_rows());
+    for (Index i = 0; i < streams_.n_rows(); ++i) result.mutable_at(i) = streams_.row(i).unknown;
+    return result;
+  }
+
   // One frame for every active row; answers (n, n_known), NaN where there is none.
   std::pair<Report, Array> step(const Array& samples, const Flags& active, const Steps& dt, int n_threads,
                                 const py::object& evaluate) {

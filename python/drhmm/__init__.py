@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _processor as _processor  # first: it says where drhmm cannot run
 from . import recursion
+from .alarms import Alarm, Episode
 from .durations import Durations
 from .exceptions import ImpossibleDataError, ModelFormatError, SnapshotError
 from .io import load
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     from .number_of_states import StateNumbers, select_states
 
 __all__ = [
+    "Alarm",
     "ColumnRanking",
     "DensityRatioHMM",
     "Durations",
+    "Episode",
     "Evaluation",
     "Explanation",
     "ImpossibleDataError",

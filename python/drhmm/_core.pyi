@@ -105,6 +105,27 @@ class RegularizedGram:
     def __init__(self, gram: _Array, rho: float) -> None: ...
     def solve(self, moment: _Array) -> _Array: ...
 
+_Table = tuple[_Array, _Array, float, float]
+
+@final
+class NoveltyEvidence:
+    def __init__(
+        self,
+        *,
+        shares: _Array,
+        gaussians: tuple[_Array, _Array, _Array, _Array, float],
+        origin: _Array,
+        whitening: _Array,
+        centers: _Array,
+        weights: _Array,
+        width: float,
+        tables: Sequence[_Table],
+        scales: Sequence[float],
+        joint: float,
+    ) -> None: ...
+    def scores(self, frames: _Array, n_threads: int = 1) -> _Array: ...
+    def log_evidence(self, frames: _Array, n_threads: int = 1) -> _Array: ...
+
 @final
 class PooledRatio:
     def __init__(
@@ -120,6 +141,7 @@ class PooledRatio:
         kernel: tuple[_Array, float, _Array, float] | None = None,
         additive: tuple[_Array, _Array, _Array, _Array, _Array, _Array, float] | None = None,
         gaussian: tuple[_Array, _Array, _Array, _Array, float] | None = None,
+        novelty: NoveltyEvidence | None = None,
     ) -> None: ...
     def estimates(
         self, samples: _Array, lengths: Sequence[int], n_threads: int = 1, single: bool = False
@@ -151,6 +173,7 @@ class LiveStreams:
     def retire(self, rows: Sequence[int]) -> None: ...
     def live(self) -> npt.NDArray[np.bool_]: ...
     def n_frames(self) -> npt.NDArray[np.int64]: ...
+    def unknown(self) -> _Array: ...
     def step(
         self,
         samples: _Array,

@@ -14,6 +14,7 @@ from ._labels import UNKNOWN, as_labels, encode
 from ._sequences import as_sequences, is_list_of_sequences
 from ._tables import feature_names_of
 from ._validation import as_weights
+from .alarms import Alarm
 from .explanation import ColumnRanking, Explanation
 from .model import Method, Model, PathMethod
 from .streaming import Stream
@@ -270,9 +271,9 @@ class BatchInference:
             n_threads=self.n_threads,
         )
 
-    def stream(self, lag: int = 0) -> Stream:
+    def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
         """A live sequence on the model; see `Model.stream`."""
-        return self._fitted_model().stream(lag)
+        return self._fitted_model().stream(lag, alarm=alarm)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file for `drhmm.load`; see `Model.save`."""

@@ -18,6 +18,8 @@ from .evidence import PooledEvidence
 from .features import Framing
 from .members import KINDS, N_EDGES, Member
 from .novelty import Novelty
+from .novelty_evidence import Densities, Excursions, NoveltyEvidence
+from .tails import LARGEST_SHAPE, N_KNOTS, ScoreTable
 from .tempering import Tempering
 
 if TYPE_CHECKING:
@@ -28,6 +30,12 @@ TENSORS = {"mean": "d", "scale": "d", "transmat": "S S", "startprob": "S", "prio
 
 #: Axes of the arrays of a tempered chain.
 TEMPERED = {"untempered.transmat": "S S", "untempered.startprob": "S", "untempered.end_weights": "S"}
+
+#: Axes of the arrays of evidence for the unknown: C kernel centres, K knots, E and F excursions of four numbers each.
+NOVELTY = Densities.AXES | {"knots": "2 K", "pvalues": "2 K", "sums": "E 4", "frames": "F 4"}
+
+#: Its numbers, those of each score as a list of two.
+NOVELTY_NUMBERS = ("width", "shapes", "spreads", "scales", "joint", "n_frames")
 
 #: Kinds of class labels: truth values, integers, floats, text, dates and durations, or several of them.
 _DTYPE = re.compile(r"object|\|b1|\|[iu]1|<[iu][248]|<f[248]|<U\d+|<[mM]8(\[\d*[A-Za-z]+\])?")
@@ -59,7 +67,31 @@ def tensors_of(model: Model) -> dict[str, Array]:
             tensors |= {f"{name}.{array}": getattr(member, array) for array in member.AXES}
     if model.tempering is not None:
         tensors |= {name: getattr(model.tempering, name.partition(".")[2]) for name in TEMPERED}
+    if model.evidence.novelty is not None:
+        tensors |= {f"novelty.{name}": values for name, values in _novelty_arrays(model.evidence.novelty).items()}
     return tensors
+
+
+def _novelty_arrays(evidence: NoveltyEvidence) -> dict[str, Array]:
+    return {name: getattr(evidence.densities, name) for name in Densities.AXES} | {
+        "knots": np.array([table.knots for table in evidence.tables]),
+        "pvalues": np.array([table.pvalues for table in evidence.tables]),
+        "sums": evidence.excursions.sums,
+        "frames": evidence.excursions.frames,
+    }
+
+
+def _describe_novelty(evidence: NoveltyEvidence | None) -> dict[str, Any] | None:
+    if evidence is None:
+        return None
+    return {
+        "width": evidence.densities.width,
+        "shapes": [table.shape for table in evidence.tables],
+        "spreads": [table.spread for table in evidence.tables],
+        "scales": list(evidence.scales),
+        "joint": evidence.joint,
+        "n_frames": evidence.excursions.n_frames,
+    }
 
 
 def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
@@ -82,7 +114,13 @@ def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
     return {
         "classes": encode_classes(model.classes) if classes is None else classes,
         "evidence": described,
-        "novelty": None if novelty is None else {"rate": novelty.rate, "duration": novelty.duration},
+        "novelty": None
+        if novelty is None
+        else {
+            "rate": novelty.rate,
+            "duration": novelty.duration,
+            "evidence": _describe_novelty(evidence.novelty),
+        },
         "temper": 1.0 if model.tempering is None else model.tempering.temper,
         "stages": None if stages is None else {name: getattr(stages, name).tolist() for name in STAGES},
     }
@@ -113,7 +151,7 @@ def digest(description: Mapping[str, Any], tensors: Mapping[str, Array], probed:
 
 def _probed(model: Model) -> str:
     """Log ratios at fixed frames, to six digits: machines may differ in the last ones."""
-    evaluate = model.evidence.streamed()
+    evaluate = model.evidence.streamed(False)
     assert callable(evaluate)
     frames = np.random.RandomState(0).normal(size=(8, model.window * model.n_features))
     log_ratios = evaluate(frames)
@@ -194,8 +232,14 @@ def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window:
     sizes |= {"10D": (N_EDGES + 1) * sizes["D"], "SD": sizes["S"] * sizes["D"]}
     if "kernel.theta" in tensors:
         sizes["B"] = len(np.atleast_1d(tensors["kernel.theta"]))
+    if "novelty.weights" in tensors:
+        sizes |= {"C": tensors["novelty.weights"].size, "2": 2, "4": 4, "K": N_KNOTS}
     if min(sizes.values()) < 1:
         raise ValueError("an array is empty")
+    if "novelty.weights" in tensors:
+        sizes |= {
+            letter: len(np.atleast_1d(tensors[f"novelty.{name}"])) for letter, name in (("E", "sums"), ("F", "frames"))
+        }
     for name, letters in axes.items():
         shape = tuple(sizes[letter] for letter in letters.split())
         values = tensors[name]
@@ -248,13 +292,18 @@ def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> di
     if not isinstance(described, dict) or not described or not set(described) <= set(KINDS):
         raise ValueError(f"the members must be some of {', '.join(KINDS)}, found {described!r}")
     axes = dict(TENSORS) if temper == 1 else TENSORS | TEMPERED
+    novelty = description["novelty"]
+    if novelty is not None:
+        _check_keys(novelty, ("rate", "duration", "evidence"), "novelty")
+        if novelty["evidence"] is not None:
+            axes |= {f"novelty.{name}": letters for name, letters in NOVELTY.items()}
     for name in described:
         axes |= {f"{name}.{array}": letters for array, letters in KINDS[name].AXES.items()}
     window = check_integer(evidence["window"], "window", low=1)
     check_tensors(tensors, axes, window)
-    novelty = description["novelty"]
+    unknown = None
     if novelty is not None:
-        _check_keys(novelty, ("rate", "duration"), "novelty")
+        unknown = _decode_novelty(novelty["evidence"], tensors)
         novelty = Novelty(novelty["rate"], novelty["duration"])
     floor = check_number(evidence["floor"], "floor", low=0, high=1, low_open=novelty is not None)
     return {
@@ -269,11 +318,45 @@ def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> di
             check_number(evidence["least_ratio"], "least_ratio", low=0, high=LARGEST),
             **{name: _member(name, described[name], tensors) for name in described},  # type: ignore[arg-type]
             prior_shift=check_number(evidence["prior_shift"], "prior_shift", low=-LARGEST, high=LARGEST),
+            novelty=unknown,
         ),
         "novelty": novelty,
         "stages": decode_stages(description["stages"]),
         "tempering": None if temper == 1 else Tempering(temper, *(tensors[name] for name in TEMPERED)),
     }
+
+
+def _decode_novelty(described: Any, tensors: Mapping[str, Array]) -> NoveltyEvidence | None:
+    """Evidence for the unknown as it was described."""
+    if described is None:
+        return None
+    _check_keys(described, NOVELTY_NUMBERS, "the evidence for the unknown")
+    arrays = {name: tensors[f"novelty.{name}"] for name in NOVELTY}
+    pairs = {}
+    for name, low, high in (("shapes", 0.0, LARGEST_SHAPE), ("spreads", 1 / LARGEST, LARGEST), ("scales", 0.0, 1.0)):
+        if not isinstance(described[name], list) or len(described[name]) != 2:
+            raise ValueError(f"{name} of the evidence for the unknown must be two numbers")
+        pairs[name] = [check_number(value, name, low=low, high=high) for value in described[name]]
+    if not (arrays["shares"] > 0).all() or not (arrays["weights"] >= 0).all() or not arrays["weights"].any():
+        raise ValueError("shares and weights of the evidence for the unknown must be positive")
+    knots, pvalues = arrays["knots"], arrays["pvalues"]
+    if (np.diff(knots) < 0).any() or (np.diff(pvalues) > 0).any() or pvalues.max() > 1 or not pvalues.min() > 0:
+        raise ValueError("knots must not decrease, and their p-values are between 0 and 1 and must not increase")
+    for name in ("sums", "frames"):
+        found = arrays[name]
+        if (found[:, :3] != np.floor(found[:, :3])).any() or (found < 0).any() or (found[:, 1] > found[:, 2]).any():
+            raise ValueError(f"{name} of the evidence for the unknown are no excursions")
+    tables = [
+        ScoreTable(*arguments) for arguments in zip(knots, pvalues, pairs["shapes"], pairs["spreads"], strict=True)
+    ]
+    width = check_number(described["width"], "width", low=1 / LARGEST, high=LARGEST)
+    return NoveltyEvidence(
+        Densities(**{name: arrays[name] for name in Densities.AXES}, width=width),
+        (tables[0], tables[1]),
+        (pairs["scales"][0], pairs["scales"][1]),
+        check_number(described["joint"], "joint", low=0, high=1),
+        Excursions(arrays["sums"], arrays["frames"], check_integer(described["n_frames"], "n_frames", low=0)),
+    )
 
 
 def decode_stages(described: Any) -> Durations | None:

@@ -30,7 +30,7 @@ from ._validation import (
 from .contents import as_json
 from .evidence import PooledEvidence, warn_of_far_classes
 from .features import learn_framing, random_state_of
-from .learning import Settings, learn_labelled, learn_unlabelled
+from .learning import Settings, learn_labelled, learn_unlabelled, with_novelty
 from .model import Model
 from .novelty import Novelty, check_duration, check_rate
 from .partial import PartialFit, Statistics, check_additive, pooled_evidence_of
@@ -64,7 +64,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     ratio : {"pool", "least-squares"} or a ratio source
         Where evidence comes from: a pool of kernels, additive ratios and Gaussians (`drhmm.ratios.Pool`), kernel least
         squares alone, as in the paper, or an object with the methods ``fit`` and ``log_ratios`` such as those in
-        `drhmm.ratios`. With ``novelty=True``, "pool" means kernels alone.
+        `drhmm.ratios`.
     n_basis : int, "auto" or None
         Number of kernel centres, drawn from the training frames. "auto": 150, or 25 per state if these are more; None:
         every frame, as in the paper.
@@ -114,6 +114,11 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         Probability that something unknown begins at a frame.
     novelty_duration : float
         Mean number of frames that it lasts.
+    novelty_evidence : {"calibrated", "paper"}
+        Evidence for the unknown. "calibrated": how far frames are from class Gaussians and from a kernel density, as
+        p-values among training frames that were held out, such that on these the mean of p(unknown) is what rate and
+        duration say; works with all ratios, and `Model.alarm` needs it. "paper": what the estimates of kernel least
+        squares leave to 1, with kernels as the only ratio.
     max_iter, tol : int, float
         EM ends after `max_iter` iterations, or when the posteriors of a frame change by less than `tol` on average.
     n_init : int
@@ -202,6 +207,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         novelty: bool = False,
         novelty_rate: float = 1e-3,
         novelty_duration: float = 50.0,
+        novelty_evidence: str = "calibrated",
         max_iter: int = 100,
         tol: float = 1e-4,
         n_init: int = 1,
@@ -231,6 +237,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.novelty = novelty
         self.novelty_rate = novelty_rate
         self.novelty_duration = novelty_duration
+        self.novelty_evidence = novelty_evidence
         self.max_iter = max_iter
         self.tol = tol
         self.n_init = n_init
@@ -257,6 +264,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         check_integer(self.window, "window", low=1)
         check_rate(self.novelty_rate, "novelty_rate")
         check_duration(self.novelty_duration, "novelty_duration")
+        check_choice(self.novelty_evidence, "novelty_evidence", ("calibrated", "paper"))
         check_integer(self.max_iter, "max_iter", low=1)
         check_number(self.tol, "tol", low=0)
         check_integer(self.n_init, "n_init", low=1)
@@ -292,7 +300,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         """The ratio source of the settings, not fitted."""
         if isinstance(self.ratio, str):
             check_choice(self.ratio, "ratio", ("pool", "least-squares"))
-            kind = Pool if self.ratio == "pool" and not self.novelty else LeastSquares
+            paper = self.novelty and self.novelty_evidence == "paper"
+            kind = Pool if self.ratio == "pool" and not paper else LeastSquares
             source: Any = kind(
                 n_basis=self.n_basis,
                 sigma=self.sigma,
@@ -307,9 +316,11 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
                 source.random_state = random_state.randint(2**31)
         if hasattr(source, "check_parameters"):
             source.check_parameters()
-        if self.novelty and not isinstance(source, LeastSquares):
-            raise ValueError(f"novelty=True needs ratio='pool', 'least-squares' or LeastSquares, got {self.ratio!r}")
-        if self.novelty and source.floor == 0:
+        if self.novelty and self.novelty_evidence == "paper" and not isinstance(source, LeastSquares):
+            raise ValueError(
+                f"novelty_evidence='paper' needs ratio='pool', 'least-squares' or LeastSquares, got {self.ratio!r}"
+            )
+        if self.novelty and getattr(source, "floor", 1) == 0:
             raise ValueError("novelty=True needs a positive floor: without it no known state may be possible")
         return as_learner(source)
 
@@ -441,6 +452,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             learned.stages,
             tempering,
         )
+        if self.novelty and self.novelty_evidence == "calibrated":
+            model = with_novelty(model, learned, training, random_state, threads)
         known, evidence = training.known, model.evidence
         if isinstance(evidence, PooledEvidence) and evidence.is_kernels_alone and known.any():
             codes = codes[training.rows][known]
@@ -502,8 +515,9 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         """Learn from one more labelled block of whole sequences.
 
         The first block (after construction or `fit`) chooses standardisation, kernel centres, sigma, rho, deciles,
-        scales and temper, as `fit` does, and must hold every class. From then on sums over frames and transition
-        counts accumulate: the model is the one that all blocks together give with those settings. A later block with
+        scales, temper and the evidence for the unknown, as `fit` does, and must hold every class. From then on sums
+        over frames and transition counts accumulate: the model is the one that all blocks together give with those
+        settings. A later block with
         other settings is refused, but for those of threads, progress and EM; `fit`, or a clone, begins anew.
 
         Parameters

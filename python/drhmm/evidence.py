@@ -15,6 +15,7 @@ from . import _core
 from ._validation import Array, Lengths, read_only
 from .features import Framing, fair_draw
 from .members import KINDS, AdditiveMember, GaussianMember, KernelMember, Member
+from .novelty_evidence import NoveltyEvidence
 
 #: The largest that the smallest ratio of a member to its class share can be: beyond it, many classes would drown one.
 LARGEST_LEAST_RATIO = 0.5
@@ -46,11 +47,29 @@ class Evidence(Protocol):
         """How much the class shares count beside the ratios, beta."""
         ...
 
+    @property
+    def novelty(self) -> NoveltyEvidence | None:
+        """Evidence for the unknown, if it was learned."""
+        ...
+
+    @property
+    def sees_novelty(self) -> bool:
+        """Whether there is evidence for the unknown, learned or left by kernels."""
+        ...
+
     def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
         ...
 
-    def streamed(self) -> _core.PooledRatio | Callable[[Array], Array]:
+    def log_ratios_with_novelty(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
+        """Log w_i(y_t) and log w_*(y_t), shape (T, S + 1); rows of NaN where a frame is missing."""
+        ...
+
+    def with_novelty(self, novelty: NoveltyEvidence) -> Evidence:
+        """The same with evidence for the unknown."""
+        ...
+
+    def streamed(self, with_novelty: bool) -> _core.PooledRatio | Callable[[Array], Array]:
         """What turns single frames into log ratios: the native core, or a function of frames (k, D)."""
         ...
 
@@ -66,7 +85,8 @@ class PooledEvidence:
 
     log w_i(y) = sum_m kappa_m log max(q_i^(m)(y) / p_i, least_ratio) + (sum_m kappa_m) beta (log p_i - mean_j log p_j)
     with class shares p (`prior`), the exponents kappa_m of the members, and beta the `prior_shift`. Least squares alone
-    is a pool of one. ``floor`` is the smallest estimate of the unknown.
+    is a pool of one. ``novelty`` is the evidence for the unknown. Without it, the unknown is what the kernels leave, as
+    in the paper, and ``floor`` the smallest estimate of it.
     """
 
     framing: Framing
@@ -77,6 +97,7 @@ class PooledEvidence:
     additive: AdditiveMember | None = None
     gaussian: GaussianMember | None = None
     prior_shift: float = 0.0
+    novelty: NoveltyEvidence | None = None
     _native: _core.PooledRatio = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -91,6 +112,7 @@ class PooledEvidence:
             floor=self.floor,
             shift=self.evidence_scale * self.prior_shift * (logs - logs.mean()),
             **{name: member.arrays() for name, member in self.members.items()},
+            novelty=None if self.novelty is None else self.novelty.native,
         )
         object.__setattr__(self, "_native", native)
 
@@ -123,12 +145,25 @@ class PooledEvidence:
         return self._native.log_ratios(samples, lengths, n_threads, single=single)
 
     def log_ratios_with_novelty(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
-        """Log w_i(y_t) and log w_*(y_t), shape (T, S + 1): w_* = q_*^kappa, q_* = 1 - sum_i q_i in [floor, 1]."""
+        """Log w_i(y_t) and log w_*(y_t), shape (T, S + 1).
+
+        That of `novelty`, with known states such that sum_i p_i w_i = 1; or w_* = q_*^kappa, q_* = 1 - sum_i q_i in
+        [floor, 1].
+        """
         return self._native.log_ratios(samples, lengths, n_threads, with_novelty=True, single=single)
 
-    def streamed(self) -> _core.PooledRatio:
+    def with_novelty(self, novelty: NoveltyEvidence) -> PooledEvidence:
+        """The same with evidence for the unknown."""
+        return replace(self, novelty=novelty)
+
+    def streamed(self, with_novelty: bool) -> _core.PooledRatio:
         """What turns single frames into log ratios."""
         return self._native
+
+    @property
+    def sees_novelty(self) -> bool:
+        """Whether there is evidence for the unknown, learned or left by kernels."""
+        return self.novelty is not None or self.kernel is not None
 
     @property
     def is_kernels_alone(self) -> bool:

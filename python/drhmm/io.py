@@ -21,10 +21,10 @@ from .model import Model
 from .version import __version__
 
 #: Version of the file format that this code writes.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 _KEY = "drhmm"
-_METADATA = ("checksum", "format_version", "library_version", "fingerprint", "feature_names", "settings")
+_METADATA = ("checksum", "format_version", "library_version", "fingerprint", "feature_names", "settings", "alarm")
 _NO_CHECKSUM = "sha256:" + 64 * "0"
 _CHECKSUM = re.compile("sha256:[0-9a-f]{64}")
 _LARGEST_HEADER = 100_000_000
@@ -79,6 +79,7 @@ def to_bytes(model: Model) -> bytes:
         "fingerprint": model.fingerprint,
         "feature_names": None if model.feature_names is None else list(model.feature_names),
         "settings": dict(model.settings),
+        "alarm": None if model.kept_alarm is None else list(model.kept_alarm),
         **description_of(model),
     }
     tensors = {name: np.array(values, dtype="<f8", order="C") for name, values in tensors_of(model).items()}
@@ -157,6 +158,9 @@ def from_bytes(content: bytes) -> Model:
         found = digest(described, tensors)
         if metadata["format_version"] == 1:
             tensors, described = from_format_1(tensors, described)
+        if metadata["format_version"] < 3 and isinstance(described["novelty"], dict):
+            # Before format 3, the evidence for the unknown was what kernels leave.
+            described = {**described, "novelty": {**described["novelty"], "evidence": None}}
         model = Model(**parts_of(tensors, described), **_extras(metadata))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise ModelFormatError(f"the file does not hold a model: {error}") from None
@@ -190,7 +194,7 @@ def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
             f"the file has the format {version}, written by drhmm {metadata.get('library_version')}; this is drhmm "
             f"{__version__}, which reads formats up to {FORMAT_VERSION}: upgrade drhmm"
         )
-    expected = {*_METADATA, *_description(metadata)}
+    expected = {*_METADATA, *_description(metadata)} - ({"alarm"} if version < 3 else set())
     if set(metadata) != expected:
         odd = sorted(set(metadata) ^ expected)
         raise ModelFormatError(f"the description of the model has missing or unknown entries: {', '.join(odd)}")
@@ -220,4 +224,11 @@ def _extras(metadata: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("feature_names must be a list of names")
     if not isinstance(settings, dict):
         raise ValueError("settings must be an object")
-    return {"feature_names": None if names is None else tuple(names), "settings": settings}
+    alarm = metadata.get("alarm")
+    if alarm is not None and not (isinstance(alarm, list) and all(type(number) in (int, float) for number in alarm)):
+        raise ValueError("alarm must be a list of numbers")
+    return {
+        "feature_names": None if names is None else tuple(names),
+        "settings": settings,
+        "kept_alarm": None if alarm is None else tuple(alarm),
+    }

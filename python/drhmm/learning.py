@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from . import recursion
 from ._validation import Array
 from .durations import Durations
 from .em import EMResult, run_em
 from .em_starts import best_starts
 from .evidence import least_ratio_of
+from .model import Model
+from .novelty_evidence import beside, learn_novelty
 from .progress import no_progress, progress_bar
 from .ratios.learner import Learner, Trained
+from .ratios.source import checked_log_ratios
 from .scales import Choice, HeldOutSmoothing
 from .stays import Stays
 from .training import FEW, TrainingFrames
@@ -157,3 +161,51 @@ def _choice(
     """Scales, temper and prior shift from the held-out log ratios of all members."""
     members = {one.name: None if one.held_out is None else training.spread(one.held_out) for one in trained}
     return smoothing.choose(members, prior, *learner.usual_scales(len(trained)))
+
+
+def with_novelty(
+    model: Model, learned: Learned, training: TrainingFrames, random_state: np.random.RandomState, n_threads: int
+) -> Model:
+    """The model with evidence for the unknown, which the training frames teach what is normal.
+
+    Scales are such that the mean filtered probability of the unknown on held-out frames is at most its long-run share
+    r d / (1 + r d), r the rate and d the duration.
+    """
+    novelty = model.novelty
+    assert novelty is not None
+    expected = novelty.rate * novelty.duration
+    known = _held_out_evidence(model, learned, training)
+
+    def mean_novelty(log_evidence: Array) -> float:
+        rows = np.flatnonzero(~np.isnan(log_evidence) & ~np.isnan(known).any(axis=1))
+        evidence = np.full((len(known), model.n_states + 1), np.nan)
+        evidence[rows] = beside(known[rows], log_evidence[rows], model.prior)
+        posteriors = recursion.run("filter", model.chain, training.spread(evidence), training.lengths, None, n_threads)
+        return float(posteriors[training.rows[rows], -1].mean()) if len(rows) > 0 else 0.0
+
+    evidence = learn_novelty(
+        training.frames,
+        learned.targets,
+        training.weights,
+        random_state,
+        n_threads,
+        mean_novelty,
+        expected / (1 + expected),
+        training.spread,
+        training.lengths,
+    )
+    return replace(model, evidence=model.evidence.with_novelty(evidence))
+
+
+def _held_out_evidence(model: Model, learned: Learned, training: TrainingFrames) -> Array:
+    """Log w_i of the training frames, (N, S), held out where members have been."""
+    logs = np.log(model.prior)
+    total: Array = np.zeros((len(training.frames), model.n_states))
+    total += model.evidence.evidence_scale * model.evidence.prior_shift * (logs - logs.mean())
+    for one, scale in zip(learned.trained, learned.choice.scales, strict=True):
+        if scale > 0:
+            held_out = one.held_out
+            if held_out is None:
+                held_out = checked_log_ratios(one.source, training.frames, model.n_states)
+            total += scale * held_out
+    return total

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -19,11 +19,14 @@ from ._sequences import Sequences, as_sequences
 from ._stages import StageChain
 from ._tables import feature_names_of, names_mismatch
 from ._validation import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
+from .alarms import Alarm, make_alarm
 from .contents import fingerprint_of
 from .durations import Durations, leaving_rates
 from .evidence import Evidence, PooledEvidence
 from .exceptions import ImpossibleDataError
+from .features import complete_rows
 from .novelty import Novelty, among_known
+from .novelty_evidence import Excursions, NoveltyEvidence
 from .streaming import Stream, StreamBatch, resume_batch, resume_stream
 from .tempering import Tempering
 
@@ -69,6 +72,8 @@ class Model:
     tempering : Tempering or None
         The chain before it was tempered, if it was, and the end weights that smoothing and best paths add to the last
         frame of each sequence. Filtering, fixed lags and streams do not know where a sequence ends.
+    kept_alarm : tuple of float, or None
+        The numbers of the alarm that `with_alarm` gave the model; see `own_alarm`.
     """
 
     classes: npt.NDArray[Any]
@@ -81,12 +86,15 @@ class Model:
     settings: Mapping[str, Any] = field(default_factory=dict)
     stages: Durations | None = None
     tempering: Tempering | None = None
+    kept_alarm: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "transmat", read_only(as_transmat(self.transmat, len(self.classes))))
         object.__setattr__(self, "startprob", read_only(as_startprob(self.startprob, len(self.classes))))
         object.__setattr__(self, "prior", read_only(as_startprob(self.prior, len(self.classes), "prior")))
         self._check_stages()
+        if self.kept_alarm is not None:
+            object.__setattr__(self, "kept_alarm", Alarm.from_numbers(self, self.kept_alarm).numbers())
         classes = self.classes.copy()
         classes.setflags(write=False)
         object.__setattr__(self, "classes", classes)
@@ -198,7 +206,8 @@ class Model:
 
     def check_novelty(self) -> None:
         """Raise a ValueError if the model has no state for the unknown."""
-        self._kernel_evidence()
+        if self.novelty is None or not self.evidence.sees_novelty:
+            raise ValueError("the model has no state for the unknown: learn it with novelty=True")
 
     @property
     def durations(self) -> Durations:
@@ -218,11 +227,16 @@ class Model:
         """The native chain of all states, the unknown last if there is one."""
         return self._chains[1].native
 
-    def _kernel_evidence(self) -> PooledEvidence:
-        """The evidence that can see novelty."""
-        if self.novelty is None or not isinstance(self.evidence, PooledEvidence) or self.evidence.kernel is None:
-            raise ValueError("the model has no state for the unknown: learn it with novelty=True")
-        return self.evidence
+    @property
+    def _novelty_evidence(self) -> NoveltyEvidence:
+        """The evidence for the unknown, where it was learned."""
+        self.check_novelty()
+        if self.evidence.novelty is None:
+            raise ValueError(
+                "the model has no calibrated evidence for the unknown, only what kernels leave: learn it with "
+                "novelty_evidence='calibrated'"
+            )
+        return self.evidence.novelty
 
     @by_name
     def log_ratios(
@@ -267,8 +281,10 @@ class Model:
         """Evidence of the known states, (T, S), or of all, (T, S + 1) with the unknown last."""
         if not with_novelty:
             return self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads, sequences.is_single)
-        evidence = self._kernel_evidence()
-        return evidence.log_ratios_with_novelty(sequences.samples, sequences.unbroken, threads, sequences.is_single)
+        self.check_novelty()
+        return self.evidence.log_ratios_with_novelty(
+            sequences.samples, sequences.unbroken, threads, sequences.is_single
+        )
 
     def _recurse(self, name: str, evidence: Array, sequences: Sequences, threads: int, *lag: int) -> Any:
         """A recursion on the chain of as many states as there is evidence for."""
@@ -401,7 +417,7 @@ class Model:
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, PATH_METHODS, lag, n_threads)
         if novelty_label is not None:
-            self._kernel_evidence()
+            self.check_novelty()
             if method == "frame":
                 raise ValueError("novelty_label goes with method='smooth', 'filter' or 'viterbi', not 'frame'")
         if method == "viterbi":
@@ -427,7 +443,7 @@ class Model:
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Any:
-        """How little the known states account for each frame: q_* = 1 - sum_i q_i(y_t), in [0, 1].
+        """How little the known states account for each frame: log w_*, the evidence for the unknown in nats, (T,).
 
         Parameters
         ----------
@@ -447,15 +463,48 @@ class Model:
         Returns
         -------
         ndarray of shape (T,), or list of such arrays
-            Close to 1 far from all training data; NaN where a frame is missing.
+            Above 0 where the frame alone speaks for the unknown; NaN where a frame is missing. With
+            ``novelty_evidence="paper"`` it is q_* = 1 - sum_i q_i(y_t), in [0, 1], close to 1 far from all training
+            data.
         """
-        evidence = self._kernel_evidence()
-        sequences = self.read(X, lengths, sequence_id, dt)
-        estimates = evidence.estimates(
-            sequences.samples, sequences.unbroken, thread_count(n_threads), sequences.is_single
-        )
-        score = np.clip(1 - estimates.sum(axis=1), 0.0, 1.0)
+        self.check_novelty()
+        sequences, threads, evidence = self.read(X, lengths, sequence_id, dt), thread_count(n_threads), self.evidence
+        if evidence.novelty is not None:
+            score = self._log_evidence(sequences, threads)
+        else:
+            assert isinstance(evidence, PooledEvidence)
+            estimates = evidence.estimates(sequences.samples, sequences.unbroken, threads, sequences.is_single)
+            score = np.clip(1 - estimates.sum(axis=1), 0.0, 1.0)
         return sequences.restore(score.astype(sequences.dtype, copy=False))
+
+    def _log_evidence(self, sequences: Sequences, threads: int) -> Array:
+        """Log w_* of all rows, (T,)."""
+        evidence = self._novelty_evidence
+        frames = self.evidence.framing.frames(sequences.samples, sequences.unbroken)
+        rows = np.flatnonzero(complete_rows(frames))
+        logs = np.full(len(frames), np.nan)
+        logs[rows] = evidence.log_evidence(frames[rows], threads)
+        return logs
+
+    def novelty_columns(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
+        """How much each column makes each frame unknown, in units of `novelty_score`, shape (T, d).
+
+        Of the Gaussians, the exact parts of the squared distance; of the kernels, what is gone when a column is left
+        out. With a window, the parts of all samples of a column are added up. NaN where a frame is missing.
+        """
+        evidence = self._novelty_evidence
+        sequences = self.read(X, lengths, sequence_id, dt)
+        return sequences.restore(self._by_column(sequences, evidence, np.arange(len(sequences.samples))))
+
+    def _by_column(self, sequences: Sequences, evidence: NoveltyEvidence, rows: npt.NDArray[np.int64]) -> Array:
+        """The parts of the columns at some rows, (n, d); NaN where a frame is missing."""
+        frames = self.evidence.framing.frames(sequences.samples, sequences.unbroken)[rows]
+        complete = complete_rows(frames)
+        parts = np.full((len(rows), self.n_features), np.nan)
+        if complete.any():
+            by_sample = evidence.by_column(np.ascontiguousarray(frames[complete]))
+            parts[complete] = by_sample.reshape(-1, self.window, self.n_features).sum(axis=1)
+        return parts
 
     @by_name
     def novelty_proba(
@@ -495,7 +544,7 @@ class Model:
         ndarray of shape (T,), or list of such arrays
             Of a model that was learned with ``novelty=True``.
         """
-        self._kernel_evidence()
+        self.check_novelty()
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, ("filter", "smooth"), lag, n_threads)
         posteriors = self._all_posteriors(sequences, method, lag, threads)
         return sequences.restore(posteriors[:, -1].astype(sequences.dtype, copy=False))
@@ -638,13 +687,80 @@ class Model:
             raise ValueError("a model of one state has nothing to choose between")
         return rank_columns(self, sequences, n_frames, random_state, thread_count(n_threads))
 
-    def stream(self, lag: int = 0) -> Stream:
-        """A live sequence, one frame at a time; with a lag L, frames are answered L frames later."""
-        return Stream(self, lag)
+    def alarm(
+        self,
+        false_alarms: float = 1,
+        per: float | str = "7d",
+        hold_off: float | str = "10min",
+        normal: Any = None,
+        *,
+        step: float | None = None,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        dt: Any = None,
+        n_threads: int | None = None,
+    ) -> Alarm:
+        """An alarm for the unknown, with so many false ones in so much time.
 
-    def stream_batch(self, n: int = 0, lag: int = 0, *, n_threads: int | None = None) -> StreamBatch:
-        """Live sequences that are stepped together, n of them to begin with."""
-        return StreamBatch(self, n, lag, n_threads=n_threads)
+        Parameters
+        ----------
+        false_alarms : float
+            False alarms that are expected in the time `per`.
+        per : float or str
+            Frames, or a time such as "7d", "12h", "10min" or "30s".
+        hold_off : float or str
+            What ends an alarm: so many frames, or so much time, without evidence above the level.
+        normal : array of shape (T, d), or list of such arrays, optional
+            Samples of normal operation that the model did not learn from, with `lengths`, `sequence_id` and `dt` as in
+            `predict_proba`. By default the training frames count as normal, each judged without its own block.
+        step : float, optional
+            The time of one frame, in seconds; by default that of the training data, if the model knows it.
+
+        Returns
+        -------
+        Alarm
+            Levels, for `Alarm.episodes` and for `stream`. A warning says if there were fewer normal frames than one
+            false alarm takes.
+        """
+        evidence = self._novelty_evidence
+        excursions, source = evidence.excursions, "the training data"
+        if normal is not None:
+            sequences = self.read(normal, lengths, sequence_id, dt)
+            excursions = Excursions.of(self._log_evidence(sequences, thread_count(n_threads)), sequences.lengths)
+            source = "the normal data"
+        elif not (lengths is None and sequence_id is None and dt is None):
+            raise ValueError("lengths, sequence_id and dt are those of normal, which is not given")
+        step = self.settings.get("time_step") if step is None else step
+        return make_alarm(self, excursions, false_alarms, per, hold_off, step, source)
+
+    def with_alarm(self, alarm: Alarm | None) -> Model:
+        """The model with an alarm that its streams watch for, and that its file keeps; None takes it away."""
+        if alarm is None:
+            return replace(self, kept_alarm=None)
+        self._check_alarm(alarm)
+        return replace(self, kept_alarm=alarm.numbers())
+
+    def _check_alarm(self, alarm: Alarm) -> None:
+        if alarm.model is not self and alarm.model.fingerprint != self.fingerprint:
+            raise ValueError("the alarm belongs to another model: its levels mean nothing here")
+
+    @property
+    def own_alarm(self) -> Alarm | None:
+        """The alarm that `with_alarm` gave the model."""
+        return None if self.kept_alarm is None else Alarm.from_numbers(self, self.kept_alarm)
+
+    def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
+        """A live sequence, one frame at a time; with a lag L, frames are answered L frames later.
+
+        `Stream.alarm` watches for `alarm`, by default for that of `with_alarm`.
+        """
+        return Stream(self, lag, alarm=alarm)
+
+    def stream_batch(
+        self, n: int = 0, lag: int = 0, *, n_threads: int | None = None, alarm: Alarm | None = None
+    ) -> StreamBatch:
+        """Live sequences that are stepped together, n of them to begin with; `alarm` as in `stream`."""
+        return StreamBatch(self, n, lag, n_threads=n_threads, alarm=alarm)
 
     def resume(self, snapshot: bytes) -> Stream:
         """The stream that `Stream.snapshot` saved, to go on with; a SnapshotError says why that cannot be."""

@@ -15,22 +15,27 @@ from .exceptions import SnapshotError
 if TYPE_CHECKING:
     from .model import Model
 
-VERSION = 2
+VERSION = 3
 LONGEST_LAG = 100_000
 
-# magic, version, kind, rows, lag, classes, states of the chain, window, columns, fingerprint of the model
-_HEADER = struct.Struct("<8sHBQIIIII16s")
+# magic, version, kind, whether an alarm is watched for, rows, lag, classes, states of the chain, window, columns,
+# fingerprint of the model
+_HEADER = struct.Struct("<8sHBBQIIIII16s")
 _MAGIC = b"drhmmSNP"
 _CHECKSUM_SIZE = 16
 _KINDS = ("stream", "batch")
 _NAMES = {"stream": "one stream", "batch": "a batch of streams"}
 
-#: The arrays of the native core by name; cpp/include/drhmm/stream/snapshot.hpp says what they hold.
+#: Numbers of an alarm, and of its state in a row, as `drhmm.alarms` has them.
+_ALARM_SIZE, _WATCH_SIZE = 6, 8
+
+#: The arrays of the native core by name; cpp/include/drhmm/stream/snapshot.hpp says what they hold. ``alarm`` and
+#: ``watches`` are empty where no alarm is watched for.
 State = dict[str, npt.NDArray[Any]]
 
 
 def _layout(
-    n_rows: int, lag: int, n_columns: int, n_states: int, window: int, n_features: int
+    n_rows: int, lag: int, watched: int, n_columns: int, n_states: int, window: int, n_features: int
 ) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Dtype and shape of each array of a state, in the order of the bytes."""
     kept = (n_rows, lag + 1)
@@ -44,6 +49,8 @@ def _layout(
         "exponent": ("<i8", (*kept, n_states)),
         "evidence": ("<f8", (*kept, n_columns)),
         "dt": ("<i8", kept),
+        "alarm": ("<f8", (watched * _ALARM_SIZE,)),
+        "watches": ("<f8", (watched * n_rows, _WATCH_SIZE)),
     }
 
 
@@ -54,11 +61,13 @@ def _sizes(model: Model) -> tuple[int, int, int, int]:
 def pack(kind: str, model: Model, lag: int, state: State) -> bytes:
     """The bytes of a state."""
     n_rows = len(state["live"])
-    sizes = _sizes(model)
-    header = _HEADER.pack(_MAGIC, VERSION, _KINDS.index(kind), n_rows, lag, *sizes, bytes.fromhex(model.fingerprint))
+    sizes, watched = _sizes(model), int(len(state["alarm"]) > 0)
+    header = _HEADER.pack(
+        _MAGIC, VERSION, _KINDS.index(kind), watched, n_rows, lag, *sizes, bytes.fromhex(model.fingerprint)
+    )
     parts = [
         np.ascontiguousarray(state[name], dtype=dtype).tobytes()
-        for name, (dtype, _) in _layout(n_rows, lag, *sizes).items()
+        for name, (dtype, _) in _layout(n_rows, lag, watched, *sizes).items()
     ]
     content = header + b"".join(parts)
     return content + hashlib.sha256(content).digest()[:_CHECKSUM_SIZE]
@@ -71,7 +80,7 @@ def unpack(kind: str, model: Model, data: bytes) -> tuple[int, State]:
     data = bytes(data)
     if len(data) < _HEADER.size + _CHECKSUM_SIZE or not data.startswith(_MAGIC):
         raise SnapshotError("not a snapshot of drhmm")
-    _, version, kind_code, n_rows, lag, *sizes, fingerprint = _HEADER.unpack_from(data)
+    _, version, kind_code, watched, n_rows, lag, *sizes, fingerprint = _HEADER.unpack_from(data)
     if version != VERSION:
         raise SnapshotError(f"the snapshot has the format {version}, this version of drhmm reads {VERSION}")
     if hashlib.sha256(data[:-_CHECKSUM_SIZE]).digest()[:_CHECKSUM_SIZE] != data[-_CHECKSUM_SIZE:]:
@@ -83,13 +92,13 @@ def unpack(kind: str, model: Model, data: bytes) -> tuple[int, State]:
         raise SnapshotError(
             f"the snapshot belongs to another model: fingerprint {fingerprint.hex()}, this one has {model.fingerprint}"
         )
-    if tuple(sizes) != _sizes(model) or lag > LONGEST_LAG:
+    if tuple(sizes) != _sizes(model) or lag > LONGEST_LAG or watched > 1:
         raise SnapshotError("the snapshot does not fit the model")
-    return lag, _read(data, n_rows, lag, _sizes(model))
+    return lag, _read(data, n_rows, lag, watched, _sizes(model))
 
 
-def _read(data: bytes, n_rows: int, lag: int, sizes: tuple[int, int, int, int]) -> State:
-    layout = _layout(n_rows, lag, *sizes)
+def _read(data: bytes, n_rows: int, lag: int, watched: int, sizes: tuple[int, int, int, int]) -> State:
+    layout = _layout(n_rows, lag, watched, *sizes)
     in_bytes = {name: np.dtype(dtype).itemsize * math.prod(shape) for name, (dtype, shape) in layout.items()}
     if _HEADER.size + sum(in_bytes.values()) + _CHECKSUM_SIZE != len(data):
         raise SnapshotError("the snapshot is damaged: its size does not fit its header")

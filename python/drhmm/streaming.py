@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from . import _core, snapshots
 from ._tables import values_by_name
 from ._validation import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, refuse_masked, thread_count
+from .alarms import Alarm, Episode, Watch
 from .exceptions import SnapshotError
 from .novelty import among_known
 from .recursion import raise_failure
@@ -28,11 +30,17 @@ class _Live:
 
     _KIND: str
 
-    def __init__(self, model: Model, lag: int = 0) -> None:
+    def __init__(self, model: Model, lag: int = 0, alarm: Alarm | None = None) -> None:
         self._model = model
+        if alarm is None:
+            alarm = model.own_alarm
+        else:
+            model._check_alarm(alarm)
+        self._alarm = alarm
+        self._watches: list[Watch] = []
         self._lag = check_integer(lag, "lag", low=0, high=snapshots.LONGEST_LAG)
         self._n_columns = model.n_features
-        streamed = model.evidence.streamed()
+        streamed = model.evidence.streamed(model.novelty is not None)
         self._evaluate = None if isinstance(streamed, _core.PooledRatio) else streamed
         framing = model.evidence.framing
         self._live = _core.LiveStreams(
@@ -58,13 +66,28 @@ class _Live:
 
     def snapshot(self) -> bytes:
         """The state as bytes: `Model.resume` or `Model.resume_batch` goes on from here, also in another process."""
-        return snapshots.pack(self._KIND, self._model, self._lag, self._live.state())
+        return snapshots.pack(self._KIND, self._model, self._lag, self._live.state() | self._watched())
+
+    def _watched(self) -> snapshots.State:
+        """The alarm, (6,), and its state in each row, (n, 8); nothing without one."""
+        numbers = () if self._alarm is None else self._alarm.numbers()
+        states = np.array([watch.state() for watch in self._watches], dtype=np.float64)
+        return {"alarm": np.array(numbers, dtype=np.float64), "watches": states.reshape(-1, Watch.SIZE)}
 
     def _restore(self, state: snapshots.State) -> None:
+        watches = state.pop("watches")
         try:
             self._live.restore(state)
+            self._watch_rows(len(state["live"]))
+            for watch, saved in zip(self._watches, watches, strict=False):  # none were saved without an alarm
+                watch.restore(saved)
         except ValueError as error:
             raise SnapshotError(f"the snapshot does not hold a state of the model: {error}") from None
+
+    def _watch_rows(self, n_rows: int) -> None:
+        """One more watch for each row that has none."""
+        if self._alarm is not None:
+            self._watches += [Watch(self._alarm) for _ in range(n_rows - len(self._watches))]
 
     def _raise(self, report: tuple[int, int, int, int], row: int, frame: int) -> None:
         raise_failure(report[0], row, frame, row if self._KIND == "batch" else frame, report[3])
@@ -97,6 +120,8 @@ class Stream(_Live):
         The model.
     lag : int
         0 for filtering; with lag L the answer to a frame is given L frames later, when those frames are known, too.
+    alarm : Alarm, optional
+        What `alarm` watches for, whatever the lag; that of `Model.with_alarm` by default.
 
     Examples
     --------
@@ -113,10 +138,12 @@ class Stream(_Live):
     """
 
     _KIND = "stream"
+    _ended: Episode | None = None
 
-    def __init__(self, model: Model, lag: int = 0) -> None:
-        super().__init__(model, lag)
+    def __init__(self, model: Model, lag: int = 0, *, alarm: Alarm | None = None) -> None:
+        super().__init__(model, lag, alarm)
         self._live.add(1)
+        self._watch_rows(1)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return resume_stream, (self._model, self.snapshot())
@@ -163,8 +190,26 @@ class Stream(_Live):
             answer = self._step_one(x, dt, self._evaluate)
         if type(answer) is tuple:
             self._raise(answer, 0, self.n_frames)
+        if self._watches:
+            self._ended = self._watches[0].step(self._live.unknown().item(), dt)
         posterior: Array | None = answer
         return posterior
+
+    @property
+    def alarm(self) -> Episode | None:
+        """The alarm that is going on at the newest frame, as far as it is known; None if there is none."""
+        self._check_watched()
+        return self._watches[0].episode
+
+    @property
+    def ended_alarm(self) -> Episode | None:
+        """The alarm that the newest frame ended, if it did: nothing was above its level for the hold-off."""
+        self._check_watched()
+        return self._ended
+
+    def _check_watched(self) -> None:
+        if not self._watches:
+            raise ValueError("the stream watches for no alarm: give model.stream one of model.alarm")
 
     @property
     def n_frames(self) -> int:
@@ -208,6 +253,9 @@ class Stream(_Live):
     def reset(self) -> None:
         """Forget every frame: the next one starts a new sequence."""
         self._live.reset([0])
+        self._ended = None
+        for watch in self._watches:
+            watch.reset()
 
 
 class StreamBatch(_Live):
@@ -226,6 +274,8 @@ class StreamBatch(_Live):
         As in `Stream`.
     n_threads : int, optional
         Threads of a step; all cores by default, and only where there are many rows.
+    alarm : Alarm, optional
+        As in `Stream`.
 
     Examples
     --------
@@ -244,11 +294,20 @@ class StreamBatch(_Live):
 
     _KIND = "batch"
 
-    def __init__(self, model: Model, n: int = 0, lag: int = 0, *, n_threads: int | None = None) -> None:
-        super().__init__(model, lag)
+    def __init__(
+        self,
+        model: Model,
+        n: int = 0,
+        lag: int = 0,
+        *,
+        n_threads: int | None = None,
+        alarm: Alarm | None = None,
+    ) -> None:
+        super().__init__(model, lag, alarm)
         thread_count(n_threads)
         self._n_threads = n_threads
         self._live.add(check_integer(n, "n", low=0, high=MOST_ROWS))
+        self._watch_rows(n)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return resume_batch, (self._model, self.snapshot(), self._n_threads)
@@ -288,12 +347,25 @@ class StreamBatch(_Live):
             raise ValueError(f"X must have shape {(len(live), self._n_columns)}, got {samples.shape}")
         steps = dt if isinstance(dt, list | tuple) or np.ndim(dt) > 0 else np.full(len(live), dt)
         checked = as_steps(steps, len(live)) if len(live) > 0 else np.ones(0, dtype=np.int64)
-        report, posteriors = self._live.step(
-            samples, self._active(active, live), checked, thread_count(self._n_threads), self._evaluate
-        )
+        mask = self._active(active, live)
+        report, posteriors = self._live.step(samples, mask, checked, thread_count(self._n_threads), self._evaluate)
         if report[0] != 0:
             self._raise(report, report[1], int(self.n_frames[report[1]]))
+        if self._watches:
+            unknown = self._live.unknown().tolist()
+            for row in np.flatnonzero(mask).tolist():
+                self._watches[row].step(unknown[row], int(checked[row]))
         return posteriors
+
+    @property
+    def alarm(self) -> list[Episode | None]:
+        """The alarm that is going on at the newest frame of each row, if there is one."""
+        if self._alarm is None:
+            raise ValueError("the streams watch for no alarm: give model.stream_batch one of model.alarm")
+        return [
+            None if watch.episode is None else replace(watch.episode, sequence=row)
+            for row, watch in enumerate(self._watches)
+        ]
 
     def _active(self, active: Any, live: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         if active is None:
@@ -342,15 +414,25 @@ class StreamBatch(_Live):
 
     def add(self, n: int = 1) -> Rows:
         """Begin n sequences and return their rows: those that were retired first, then new ones at the end."""
-        return self._live.add(check_integer(n, "n", low=1, high=MOST_ROWS))
+        rows = self._live.add(check_integer(n, "n", low=1, high=MOST_ROWS))
+        self._watch_rows(len(self))
+        return rows
 
     def reset(self, rows: Any) -> None:
         """Forget every frame of some rows: their next frame starts a new sequence."""
-        self._live.reset(self._checked_rows(rows))
+        checked = self._checked_rows(rows)
+        self._live.reset(checked)
+        self._forget(checked)
 
     def retire(self, rows: Any) -> None:
         """End some sequences; their rows stay empty until `add` uses them again."""
-        self._live.retire(self._checked_rows(rows))
+        checked = self._checked_rows(rows)
+        self._live.retire(checked)
+        self._forget(checked)
+
+    def _forget(self, rows: list[int]) -> None:
+        for row in rows if self._watches else ():
+            self._watches[row].reset()
 
     def _checked_rows(self, rows: Any) -> list[int]:
         refuse_masked(rows, "rows")
@@ -373,7 +455,7 @@ def resume_stream(model: Model, data: bytes) -> Stream:
     if len(state["live"]) != 1 or not state["live"][0]:
         raise SnapshotError("the snapshot does not hold one live sequence")
     stream = Stream.__new__(Stream)
-    _Live.__init__(stream, model, lag)
+    _Live.__init__(stream, model, lag, _saved_alarm(model, state))
     stream._restore(state)
     return stream
 
@@ -381,6 +463,17 @@ def resume_stream(model: Model, data: bytes) -> Stream:
 def resume_batch(model: Model, data: bytes, n_threads: int | None = None) -> StreamBatch:
     """A batch of streams that goes on from a snapshot."""
     lag, state = snapshots.unpack("batch", model, data)
-    batch = StreamBatch(model, 0, lag, n_threads=n_threads)
+    batch = StreamBatch(model, 0, lag, n_threads=n_threads, alarm=_saved_alarm(model, state))
     batch._restore(state)
     return batch
+
+
+def _saved_alarm(model: Model, state: snapshots.State) -> Alarm | None:
+    """The alarm that the streams of a snapshot watched for."""
+    numbers = state.pop("alarm")
+    if len(numbers) == 0:
+        return None
+    try:
+        return Alarm.from_numbers(model, numbers.tolist())
+    except ValueError as error:
+        raise SnapshotError(f"the snapshot does not hold an alarm: {error}") from None

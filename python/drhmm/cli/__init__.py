@@ -176,7 +176,8 @@ def _add_stream(commands: Commands) -> None:
         "follow observations on standard input",
         "Read one observation per line from standard input, CSV (with a line of names, or columns in the order of the\n"
         "model) or JSON (objects or lists), and write one JSON line for each. An empty field or null is a missing\n"
-        "value. With --snapshot, the state is read from the file if it is there, and written on exit, on SIGTERM and\n"
+        'value. With --false-alarms there are further lines with an entry "event", when an alarm begins and ends.\n'
+        "With --snapshot, the state is read from the file if it is there, and written on exit, on SIGTERM and\n"
         "every N observations; what was answered before a restart must not be sent again after it. Status 1 says that\n"
         "answers could not be delivered, from a frame on that is named and is not in the state.",
         "tail -n 0 -f live.csv | drhmm stream walks.drhmm --columns heart,speed --snapshot state.json",
@@ -191,6 +192,14 @@ def _add_stream(commands: Commands) -> None:
     command.add_argument("--sequence", metavar="COLUMN", help="the sequence that an observation belongs to")
     command.add_argument("--time", metavar="COLUMN", help="time of an observation: some may be missing")
     command.add_argument("--step", help="time of one step; that of the training data by default")
+    command.add_argument(
+        "--false-alarms",
+        metavar="N/TIME",
+        help="say when alarms for the unknown begin and end, with N false ones in a time such as 7d or 10000 frames",
+    )
+    command.add_argument(
+        "--hold-off", default="10min", metavar="TIME", help="what ends an alarm without evidence for it"
+    )
     command.add_argument("--snapshot", type=Path, metavar="FILE", help="where the state survives a restart")
     command.add_argument("--every", type=int, default=1000, metavar="N", help="observations between two snapshots")
     command.add_argument(

@@ -17,6 +17,7 @@ from .._files import write_atomically
 from .._json import strict_json
 from .._times import steps_between
 from .._validation import Array, shown
+from ..alarms import Alarm, Episode
 from ..exceptions import SnapshotError
 from ..model import Model
 from ..streaming import Stream
@@ -52,6 +53,28 @@ class Followed:
             return None
         novelty = None if stream.model.novelty is None else stream.lagged_novelty
         return self._answer(stream.n_frames - 1 - stream.lag, posterior, novelty)
+
+    def events(self, observation: Observation, alarm: Alarm) -> Iterator[dict[str, Any]]:
+        """Begin and end of alarms that the last observation brought."""
+        stream = self.stream
+        ended, going_on, frame = stream.ended_alarm, stream.alarm, stream.n_frames - 1
+        if ended is not None:
+            yield self._event("alarm ends", ended, frame, observation.time)
+        if going_on is not None and going_on.begin == frame:
+            event = self._event("alarm begins", going_on, frame, observation.time)
+            if stream.model.window == 1:
+                parts = stream.model.novelty_columns(np.asarray(observation.sample, dtype=np.float64)[None])
+                event["columns"] = {str(name): share for name, share in alarm.columns_of(parts)}
+            yield event
+
+    def _event(self, name: str, episode: Episode, frame: int, time: Any) -> dict[str, Any]:
+        event: dict[str, Any] = {} if self.sequence is None else {"sequence": self.sequence}
+        event |= {"event": name, "frame": frame}
+        if time is not None:
+            event["time"] = time
+        if name == "alarm ends":
+            event |= {"begin": episode.begin, "end": episode.end, "peak": episode.peak}
+        return event | {"score": episode.score}
 
     def pending(self) -> Iterator[dict[str, Any]]:
         """Answers to the frames that wait, at the end of the sequence."""
@@ -116,11 +139,12 @@ class Followed:
 class FollowedSequences:
     """All live sequences of a process, by the name of the sequence; None if there is one only.
 
-    ``options`` are what a restart must repeat: the lag, and the columns of sequence and time and the step.
+    ``options`` are what a restart must repeat: the lag, the columns of sequence and time, the step, and the alarm.
     """
 
-    def __init__(self, model: Model, options: dict[str, Any]) -> None:
+    def __init__(self, model: Model, options: dict[str, Any], alarm: Alarm | None = None) -> None:
         self._model = model
+        self._alarm = alarm
         self._options = options
         self._sequences: dict[str | None, Followed] = {}
 
@@ -131,10 +155,16 @@ class FollowedSequences:
         """Give an observation to its sequence, begun if it is new."""
         followed = self._sequences.get(observation.sequence)
         if followed is None:
-            followed = Followed(self._model.stream(self._options["lag"]), observation.sequence)
+            followed = Followed(self._model.stream(self._options["lag"], alarm=self._alarm), observation.sequence)
         answer = followed.step(observation, self._options["step"])
         self._sequences[observation.sequence] = followed
         return answer
+
+    def events(self, observation: Observation) -> list[dict[str, Any]]:
+        """What the observation, which its sequence has taken, means for alarms."""
+        if self._alarm is None:
+            return []
+        return list(self._sequences[observation.sequence].events(observation, self._alarm))
 
     def n_answered(self, sequence: str | None) -> int:
         """How many frames of a sequence have their answer, and so which one waits for it first."""

@@ -15,7 +15,9 @@ from typing import Any
 
 from .. import io
 from .._validation import check_integer
+from ..alarms import Alarm
 from ..exceptions import ImpossibleDataError
+from ..model import Model
 from .errors import InputError, NamesError, one_line
 from .followed import FollowedSequences
 from .lines import LineReader, Observation
@@ -146,8 +148,15 @@ def run(options: argparse.Namespace) -> int:
         step = checked_step(model.settings.get("time_step"), "the model's time_step")
         if step is None:
             raise ValueError("--time needs --step: the model does not know how much time passes in one step")
-    repeated = {"lag": options.lag, "sequence": options.sequence, "time": options.time, "step": step}
-    sequences = FollowedSequences(model, repeated)
+    alarm = _alarm(model, options.false_alarms, options.hold_off, step)
+    repeated = {
+        "lag": options.lag,
+        "sequence": options.sequence,
+        "time": options.time,
+        "step": step,
+        "alarm": None if alarm is None else list(alarm.numbers()),
+    }
+    sequences = FollowedSequences(model, repeated, alarm)
     if options.header and options.columns is not None:
         raise ValueError("--header and --columns do not go together: either a line has the names, or none")
     reader = LineReader(
@@ -185,6 +194,27 @@ def run(options: argparse.Namespace) -> int:
     return 130 if lines.signal == signal.SIGINT else 0
 
 
+def _alarm(model: Model, false_alarms: str | None, hold_off: str, step: float | None) -> Alarm | None:
+    """The alarm of --false-alarms, such as 1/7d or 2/10000; that of the model by default."""
+    if false_alarms is None:
+        return model.own_alarm
+    number, slash, period = false_alarms.partition("/")
+    try:
+        asked = float(number)
+    except ValueError:
+        slash = ""
+    if not slash:
+        raise ValueError(f"--false-alarms must be a number in a time, such as 1/7d or 2/10000, got {false_alarms!r}")
+    return model.alarm(asked, _frames_or_time(period), _frames_or_time(hold_off), step=step)
+
+
+def _frames_or_time(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _follow(
     options: argparse.Namespace,
     lines: _Lines,
@@ -214,6 +244,10 @@ def _follow(
         if answer is not None:
             progress.is_due = True
             _say(lines, answer)
+            progress.is_due = False
+        for event in sequences.events(observation):
+            progress.is_due = True
+            _say(lines, event)
             progress.is_due = False
         n_frames += 1
         if options.snapshot is not None and n_frames % options.every == 0:

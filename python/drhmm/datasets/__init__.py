@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from .babies import CHANNELS, CONDITIONS, Baby
+from .plant import FAULTS, sensors
 from .sequences import FREQUENCIES, blobs, markov_chain, moons, rings, sines, sines_training
 from .vital_signs import monitor
 
 __all__ = [
     "CHANNELS",
     "CONDITIONS",
+    "FAULTS",
     "FREQUENCIES",
     "Baby",
     "blobs",
@@ -16,6 +18,7 @@ __all__ = [
     "monitor",
     "moons",
     "rings",
+    "sensors",
     "sines",
     "sines_training",
 ]

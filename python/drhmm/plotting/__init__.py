@@ -4,6 +4,7 @@ Every function takes plain arrays and returns matplotlib axes. Without axes to d
 pyplot: a notebook shows it, ``plt.show()`` opens it, ``plt.savefig("picture.png")`` keeps it, ``plt.close()`` frees it.
 """
 
+from .alarms import alarms
 from .calibration import calibration, calibration_error
 from .durations import durations
 from .evidence import evidence
@@ -17,6 +18,7 @@ from .transitions import transitions
 
 __all__ = [
     "COLORS",
+    "alarms",
     "calibration",
     "calibration_error",
     "durations",

@@ -14,6 +14,7 @@ from .._threads import limited_threads, with_own_threads
 from .._validation import Array, Lengths, check_number, thread_count
 from ..evidence import Evidence, pooled_evidence
 from ..features import Framing, check_basis, complete_rows, random_state_of
+from ..novelty_evidence import NoveltyEvidence, beside
 from ..scales import Choice
 from ..selection import contiguous_folds
 from .additive import Additive
@@ -194,6 +195,12 @@ class SourceEvidence:
     sources: dict[str, RatioSource]
     exponents: Sequence[float]
     prior_shift: float = 0.0
+    novelty: NoveltyEvidence | None = None
+
+    @property
+    def sees_novelty(self) -> bool:
+        """Whether evidence for the unknown was learned."""
+        return self.novelty is not None
 
     @property
     def scales(self) -> dict[str, float]:
@@ -210,9 +217,27 @@ class SourceEvidence:
         with limited_threads(n_threads):
             return self._frame_log_ratios(self.framing.frames(samples, lengths))
 
-    def streamed(self) -> Callable[[Array], Array]:
+    def log_ratios_with_novelty(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
+        """Log w_i(y_t) such that sum_i p_i w_i = 1, and log w_*(y_t), shape (T, S + 1)."""
+        with limited_threads(n_threads):
+            return self._frame_log_ratios_with_novelty(self.framing.frames(samples, lengths), n_threads)
+
+    def with_novelty(self, novelty: NoveltyEvidence) -> SourceEvidence:
+        """The same with evidence for the unknown."""
+        return replace(self, novelty=novelty)
+
+    def streamed(self, with_novelty: bool) -> Callable[[Array], Array]:
         """What turns single frames into log ratios."""
-        return self._frame_log_ratios
+        return self._frame_log_ratios_with_novelty if with_novelty else self._frame_log_ratios
+
+    def _frame_log_ratios_with_novelty(self, frames: Array, n_threads: int = 1) -> Array:
+        assert self.novelty is not None
+        rows = np.flatnonzero(complete_rows(frames))
+        evidence = np.full((len(frames), len(self.prior) + 1), np.nan)
+        if len(rows) > 0:
+            known, complete = self._frame_log_ratios(frames[rows]), np.ascontiguousarray(frames[rows])
+            evidence[rows] = beside(known, self.novelty.log_evidence(complete, n_threads), self.prior)
+        return evidence
 
     def _frame_log_ratios(self, frames: Array) -> Array:
         rows = np.flatnonzero(complete_rows(frames))

@@ -4,6 +4,6 @@ Nothing here imports the native core, and nothing in the package calls this at r
 validated input; they are written to be compared with the formulas, not to be fast.
 """
 
-from . import durations, features, objective, pool, ratios, recursion
+from . import durations, features, novelty, objective, pool, ratios, recursion
 
-__all__ = ["durations", "features", "objective", "pool", "ratios", "recursion"]
+__all__ = ["durations", "features", "novelty", "objective", "pool", "ratios", "recursion"]

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "drhmm/ratio/additive_tables.hpp"
 #include "drhmm/ratio/class_gaussians.hpp"
 #include "drhmm/ratio/kernel_expansion.hpp"
+#include "drhmm/ratio/novelty_evidence.hpp"
 
 namespace drhmm {
 
@@ -33,10 +35,12 @@ struct KernelEstimate {
 // squares alone is a pool of one member. A member of scale 0 is not evaluated.
 class PooledRatio {
  public:
-  // prior, shift (S); floor: the smallest estimate of novelty
+  // prior, shift (S); floor: the smallest estimate of novelty where this is what kernels leave; novelty: what it is
+  // otherwise
   PooledRatio(Framing framing, Vector prior, double least_ratio, double floor, Vector shift,
               std::optional<PoolMember<KernelEstimate>> kernels, std::optional<PoolMember<AdditiveTables>> additive,
-              std::optional<PoolMember<ClassGaussians>> gaussians)
+              std::optional<PoolMember<ClassGaussians>> gaussians,
+              std::shared_ptr<const NoveltyEvidence> novelty = nullptr)
       : framing_(std::move(framing)),
         prior_(std::move(prior)),
         least_ratio_(least_ratio),
@@ -45,11 +49,13 @@ class PooledRatio {
         shift_(std::move(shift)),
         kernels_(std::move(kernels)),
         additive_(std::move(additive)),
-        gaussians_(std::move(gaussians)) {}
+        gaussians_(std::move(gaussians)),
+        novelty_(std::move(novelty)) {}
 
   const Framing& framing() const { return framing_; }
   Index n_states() const { return prior_.size(); }
   bool has_kernels() const { return kernels_.has_value(); }
+  bool sees_novelty() const { return has_kernels() || novelty_ != nullptr; }
 
   // Multiplications that one frame takes, about.
   Index work_per_frame() const {
@@ -57,6 +63,7 @@ class PooledRatio {
     if (kernels_) work += kernels_->estimate.wide.n_centers() * (kernels_->estimate.wide.frame_size() + n_states());
     if (uses(additive_)) work += additive_->estimate.work_per_frame();
     if (uses(gaussians_)) work += gaussians_->estimate.work_per_frame();
+    if (novelty_) work += novelty_->work_per_frame();
     return work;
   }
 
@@ -72,8 +79,9 @@ class PooledRatio {
                    });
   }
 
-  // out (n, S), or (n, S + 1) with the evidence for novelty in the last column:
-  // w_* = q_*^kappa, q_* = 1 - sum_i theta_i^T phi(y) clipped to [floor, 1], kappa that of the kernels.
+  // out (n, S), or (n, S + 1) with the evidence for novelty in the last column: that of NoveltyEvidence, beside known
+  // states with sum_i prior_i w_i = 1, or what the kernels leave: w_* = q_*^kappa, q_* = 1 - sum_i theta_i^T phi(y)
+  // clipped to [floor, 1], kappa that of the kernels.
   void log_ratios(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, bool single,
                   Rows out) const {
     for_each_block(samples, lengths, n_threads,
@@ -87,6 +95,7 @@ class PooledRatio {
     std::size_t size = 0;
     if (kernels_) size = kernels_->estimate.wide.scratch_size();
     if (uses(gaussians_)) size = std::max(size, gaussians_->estimate.scratch_size());
+    if (novelty_) size = std::max(size, novelty_->scratch_size());
     return size + static_cast<std::size_t>(n_states());
   }
 
@@ -100,9 +109,9 @@ class PooledRatio {
     double* const values = scratch;
     double* const rest = scratch + s;
     std::fill(out, out + s, 0.0);
-    if (kernels_ && (kernels_->scale != 0 || n_columns > s)) {
+    if (kernels_ && (kernels_->scale != 0 || leaves_novelty(n_columns))) {
       kernels_->estimate.wide.sums_of_one(frame, rest, values);
-      if (n_columns > s) out[s] = novelty_evidence(std::accumulate(values, values + s, 0.0));
+      if (leaves_novelty(n_columns)) out[s] = novelty_evidence(std::accumulate(values, values + s, 0.0));
       add_logs(values, kernels_->scale, out);
     }
     if (uses(additive_)) {
@@ -120,7 +129,10 @@ class PooledRatio {
       }
     }
     for (Index i = 0; i < s; ++i) out[i] += shift_[i];
-    if (n_columns > s) keep_within_reach(out);
+    if (n_columns > s) {
+      if (novelty_) beside_known(novelty_->log_evidence_of_one(frame, rest), out);
+      keep_within_reach(out);
+    }
   }
 
   // The same for frames that are there already, one block of them: out rows first..first+count-1.
@@ -135,6 +147,20 @@ class PooledRatio {
   template <class Member>
   static bool uses(const Member& member) {
     return member.has_value() && member->scale != 0;
+  }
+
+  // Whether the evidence for novelty is what the kernels leave.
+  bool leaves_novelty(Index n_columns) const { return n_columns > n_states() && !novelty_; }
+
+  // evidence (S + 1) <- that of the known states so that sum_i prior_i w_i = 1, and log w_*.
+  void beside_known(double log_evidence, double* evidence) const {
+    const Index s = n_states();
+    const double best = *std::max_element(evidence, evidence + s);
+    double total = 0;
+    for (Index i = 0; i < s; ++i) total += prior_[i] * std::exp(evidence[i] - best);
+    const double shift = best + std::log(total);
+    for (Index i = 0; i < s; ++i) evidence[i] -= shift;
+    evidence[s] = log_evidence;
   }
 
   // Where the unknown and the known states are compared, evidence counts up to here, so that the known states keep a
@@ -181,9 +207,9 @@ class PooledRatio {
   void evidence(const RowMatrix& frames, const std::vector<char>& missing, bool single, Index first, Rows& out) const {
     const Index count = frames.rows(), s = n_states();
     RowMatrix values(count, s), total = RowMatrix::Zero(count, s);
-    if (kernels_ && (kernels_->scale != 0 || out.cols() > s)) {
+    if (kernels_ && (kernels_->scale != 0 || leaves_novelty(out.cols()))) {
       kernel_sums(frames, single, values);
-      if (out.cols() > s) {
+      if (leaves_novelty(out.cols())) {
         for (Index k = 0; k < count; ++k) out(first + k, s) = novelty_evidence(values.row(k).sum());
       }
       add_logs(values, kernels_->scale, total);
@@ -204,6 +230,13 @@ class PooledRatio {
     }
     out.block(first, 0, count, s) = total.rowwise() + shift_.transpose();
     if (out.cols() > s) {
+      if (novelty_) {
+        RowMatrix scores;
+        novelty_->scores(frames, scores);
+        for (Index k = 0; k < count; ++k) {
+          beside_known(novelty_->log_evidence(scores(k, 0), scores(k, 1)), out.row(first + k).data());
+        }
+      }
       for (Index k = first; k < first + count; ++k) keep_within_reach(out.row(k).data());
     }
     mark_missing(missing, first, out);
@@ -256,6 +289,7 @@ class PooledRatio {
   std::optional<PoolMember<KernelEstimate>> kernels_;
   std::optional<PoolMember<AdditiveTables>> additive_;
   std::optional<PoolMember<ClassGaussians>> gaussians_;
+  std::shared_ptr<const NoveltyEvidence> novelty_;
 };
 
 }  // namespace drhmm

@@ -31,6 +31,8 @@ class Streams {
     SampleWindow window;
     LiveSequence sequence;
     bool live;
+    // Evidence for the unknown of the newest frame; NaN where there is none.
+    double unknown = std::numeric_limits<double>::quiet_NaN();
   };
 
   // The last of the chain's columns is the unknown if it has one more than n_known.
@@ -73,6 +75,7 @@ class Streams {
   void reset(Index i) {
     row(i).window.clear();
     row(i).sequence.clear();
+    row(i).unknown = std::numeric_limits<double>::quiet_NaN();
   }
 
   void retire(Index i) {
@@ -130,6 +133,7 @@ class Streams {
       Row& target = row(step.rows[place]);
       target.window.push(framing_, step.samples.row(k).data(), step.dt[place]);
       target.sequence.commit(engine());
+      if (n_known_ < n_columns()) target.unknown = evidence(k, n_known_);
     }
     return {};
   }
@@ -150,6 +154,7 @@ class Streams {
       return {Outcome::none_known, status.frame, status.column};
     only.window.push(framing_, sample, dt);
     only.sequence.commit(engine());
+    if (n_known_ < n_columns()) only.unknown = evidence_[static_cast<std::size_t>(n_known_)];
     return status;
   }
 

@@ -1,0 +1,313 @@
+"""Alarms in the user's units: so many false ones in so much time, from what normal frames did."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._validation import LARGEST, Array, check_integer, check_number, thread_count
+from .novelty_evidence import Excursions
+from .tails import pareto_tail
+
+if TYPE_CHECKING:
+    from ._sequences import Sequences
+    from .model import Model
+
+#: Seconds of a unit of time.
+UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)?\s*(ms|s|min|h|d|w)\s*")
+
+#: Declustered peaks that a level is extrapolated from, where there are so many. On ten seeds of `datasets.sensors`, one
+#: false alarm a week became 0.25 to 3 with 20 of them, and 0.25 to 1.5 with 40.
+N_PEAKS = 40
+
+#: How far above its level the cumulative sum counts: what is more would only delay the end of an alarm.
+MARGIN = 1.0
+
+#: Frames of an episode that say which columns stick out, those of the highest evidence.
+MOST_FRAMES = 50
+
+
+def frames_of(value: Any, name: str, step: float | None, *, low: float) -> float:
+    """A time as a number of frames: a number, or text such as "7d", "10min", "1.5h" with the time of one step."""
+    if not isinstance(value, str):
+        return check_number(value, name, low=low, high=LARGEST)
+    match = _TIME.fullmatch(value)
+    if match is None:
+        raise ValueError(
+            f"{name} must be a number of frames or a time such as '7d', '12h', '10min', '30s', got {value!r}"
+        )
+    if step is None:
+        raise ValueError(
+            f"{name}={value!r} is a time, and the model does not know the time of one frame: give step, in seconds, or "
+            f"{name} as a number of frames"
+        )
+    frames = float(match[1] or 1) * UNITS[match[2]] / step
+    return check_number(frames, f"{name}={value!r} in frames", low=low, high=LARGEST)
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One alarm: frames ``begin`` to ``end``, end excluded, of a sequence.
+
+    ``peak`` is the frame of the highest evidence and ``score`` its `novelty_score`. ``columns`` has the columns that
+    stick out, most first: names (or numbers) and their share of the evidence.
+    """
+
+    sequence: int
+    begin: int
+    end: int
+    peak: int
+    score: float
+    columns: tuple[tuple[str | int, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """When to wake somebody: levels of evidence that normal frames exceed as often as was asked for.
+
+    Made by `Model.alarm`. An alarm begins at a frame at which the cumulative sum of evidence for the unknown,
+    c_t = max(0, c_{t-1} + log w_*), is above ``sum_level``, or log w_* itself above ``frame_level``. It ends when
+    neither has been for ``hold_off`` frames.
+
+    Attributes
+    ----------
+    model : Model
+        The model whose evidence is watched.
+    sum_level, frame_level : float
+        Levels of the sum and of single frames, in nats.
+    hold_off : int
+        Frames that end an alarm.
+    false_alarms, per : float
+        What was asked for: so many false alarms in so many frames.
+    n_normal : int
+        Normal frames that the levels come from.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import sensors
+    >>> normal, _ = sensors(3000, faults=(), random_state=0)
+    >>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
+    >>> alarm = model.alarm(1, per=1440, hold_off=30)
+    >>> X, truth = sensors(3000, faults=("bias",), random_state=1)
+    >>> len(alarm.episodes(X)) > 0
+    True
+    """
+
+    model: Model = field(repr=False)
+    sum_level: float
+    frame_level: float
+    hold_off: int
+    false_alarms: float
+    per: float
+    n_normal: int
+
+    def __post_init__(self) -> None:
+        for name in ("sum_level", "frame_level"):
+            check_number(getattr(self, name), name, low=0, high=LARGEST)
+        check_integer(self.hold_off, "hold_off", low=0)
+
+    def numbers(self) -> tuple[float, ...]:
+        """Everything but the model."""
+        return self.sum_level, self.frame_level, self.hold_off, self.false_alarms, self.per, self.n_normal
+
+    @classmethod
+    def from_numbers(cls, model: Model, numbers: Any) -> Alarm:
+        """The opposite of `numbers`."""
+        sum_level, frame_level, hold_off, false_alarms, per, n_normal = (float(number) for number in numbers)
+        if not (0 <= hold_off <= LARGEST and hold_off.is_integer() and n_normal >= 0 and n_normal.is_integer()):
+            raise ValueError(f"an alarm has hold_off {hold_off:g} and {n_normal:g} normal frames")
+        check_number(false_alarms, "false_alarms", low=0, high=LARGEST, low_open=True)
+        check_number(per, "per", low=1, high=LARGEST)
+        return cls(model, sum_level, frame_level, int(hold_off), false_alarms, per, int(n_normal))
+
+    def episodes(
+        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
+    ) -> list[Episode]:
+        """The alarms in sequences of samples; parameters as in `Model.predict_proba`.
+
+        Frames are counted from the begin of their sequence. The last episode of a sequence may still be going on.
+        """
+        sequences = self.model.read(X, lengths, sequence_id, dt)
+        logs = self.model._log_evidence(sequences, thread_count(n_threads))
+        found, first = [], 0
+        for sequence, length in enumerate(sequences.lengths):
+            steps = None if sequences.dt is None else sequences.dt[first : first + length]
+            own = logs[first : first + length]
+            for episode in self._episodes(own, steps):
+                columns = self._columns(sequences, first, own, episode)
+                found.append(Episode(sequence, episode.begin, episode.end, episode.peak, episode.score, columns))
+            first += length
+        return found
+
+    def follow(self, scores: Array) -> tuple[Array, list[Episode]]:
+        """The cumulative sum of scores (T,) of one sequence, and the episodes, without columns."""
+        watch, sums, found = Watch(self), [], []
+        for value in scores.tolist():
+            ended = watch.step(value)
+            sums.append(watch.total)
+            found += [] if ended is None else [ended]
+        return np.array(sums), found + ([] if watch.episode is None else [watch.episode])
+
+    def _episodes(self, logs: Array, steps: Any) -> Iterator[Episode]:
+        watch = Watch(self)
+        for t, value in enumerate(logs.tolist()):
+            ended = watch.step(value, 1 if steps is None else int(steps[t]))
+            if ended is not None:
+                yield ended
+        if watch.episode is not None:
+            yield watch.episode
+
+    def _columns(self, sequences: Sequences, first: int, logs: Array, episode: Episode) -> Any:
+        """The columns that stick out, from the frames of the highest evidence."""
+        own = logs[episode.begin : episode.end]
+        order = np.argsort(-np.nan_to_num(own, nan=-np.inf), kind="stable")[:MOST_FRAMES]
+        rows = first + episode.begin + np.sort(order)
+        return self.columns_of(self.model._by_column(sequences, self.model._novelty_evidence, rows))
+
+    def columns_of(self, parts: Array) -> tuple[tuple[str | int, float], ...]:
+        """Columns and their shares, the largest first, until nine tenths are told."""
+        sums = np.nansum(np.maximum(parts, 0.0), axis=0)
+        if not sums.sum() > 0:
+            return ()
+        shares = sums / sums.sum()
+        order = np.argsort(-shares, kind="stable")
+        n_told = int(np.searchsorted(np.cumsum(shares[order]), 0.9)) + 1
+        names = self.model.feature_names
+        return tuple((int(j) if names is None else names[j], float(shares[j])) for j in order[:n_told])
+
+
+class Watch:
+    """The state of an alarm along one sequence."""
+
+    #: Numbers of `state`.
+    SIZE = 8
+
+    def __init__(self, alarm: Alarm) -> None:
+        self.alarm = alarm
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every frame."""
+        self.total = 0.0
+        self.frame = -1  # the newest frame
+        self.quiet = 0  # steps since the last frame above a level
+        self.begin = -1  # -1: no alarm
+        self.last = -1  # the last frame above a level
+        self.peak = -1
+        self.score = 0.0
+
+    def step(self, value: float, dt: int = 1) -> Episode | None:
+        """Take log w_* of one more frame, NaN if it is missing; the episode that ends before it, if one does."""
+        alarm, ended = self.alarm, None
+        self.frame += 1
+        self.quiet += dt
+        if value == value:
+            total = self.total + value
+            self.total = total = 0.0 if total < 0 else min(total, alarm.sum_level + MARGIN)
+            if total > alarm.sum_level or value > alarm.frame_level:
+                if self.begin >= 0 and self.quiet > alarm.hold_off:
+                    ended, self.begin = self.episode, -1
+                if self.begin < 0:
+                    self.begin, self.score = self.frame, -math.inf
+                self.last, self.quiet = self.frame, 0
+                if value > self.score:
+                    self.peak, self.score = self.frame, value
+                return ended
+        if self.begin >= 0 and self.quiet > alarm.hold_off:
+            ended, self.begin = self.episode, -1
+        return ended
+
+    @property
+    def episode(self) -> Episode | None:
+        """The episode that is going on."""
+        if self.begin < 0:
+            return None
+        return Episode(0, self.begin, self.last + 1, self.peak, self.score)
+
+    def state(self) -> tuple[float, ...]:
+        """Everything that a snapshot needs."""
+        return (self.total, self.frame, self.quiet, self.begin, self.last, self.peak, self.score, 0.0)
+
+    def restore(self, state: Any) -> None:
+        """The opposite of `state`; a ValueError says what cannot be."""
+        total, *counts, score, rest = (float(number) for number in state)
+        frame, quiet, begin, last, peak = counts
+        if not (
+            all(math.isfinite(number) and number.is_integer() and abs(number) < 2**53 for number in counts)
+            and 0 <= total <= self.alarm.sum_level + MARGIN
+            and quiet >= 0
+            and rest == 0
+            and math.isfinite(score)
+            and -1 <= begin <= last <= frame
+            and (begin < 0 or begin <= peak <= last)
+        ):
+            raise ValueError("the state of an alarm is none")
+        self.total, self.score = total, score
+        self.frame, self.quiet, self.begin, self.last, self.peak = (int(number) for number in counts)
+
+
+def make_alarm(
+    model: Model, excursions: Excursions, false_alarms: Any, per: Any, hold_off: Any, step: float | None, source: str
+) -> Alarm:
+    """Levels from excursions of normal frames; `source` says in a warning what these are."""
+    step = None if step is None else check_number(step, "step", low=0, low_open=True)
+    asked = check_number(false_alarms, "false_alarms", low=0, high=LARGEST, low_open=True)
+    period = frames_of(per, "per", step, low=1)
+    pause = round(frames_of(hold_off, "hold_off", step, low=0))
+    if excursions.n_frames < period / asked:
+        warnings.warn(
+            f"{source} have {excursions.n_frames} frames, fewer than the {period / asked:g} in which one false alarm "
+            "is asked for: the level is extrapolated; give more normal data",
+            UserWarning,
+            stacklevel=3,
+        )
+    # Either may sound: each has half of the false alarms.
+    expected = asked / period * excursions.n_frames / 2
+    levels = [_level(found, expected, pause) for found in (excursions.sums, excursions.frames)]
+    return Alarm(model, levels[0], levels[1], pause, asked, period, excursions.n_frames)
+
+
+def _level(excursions: Array, expected: float, hold_off: int) -> float:
+    """The level that so many declustered peaks of excursions (n, 4) are expected to exceed."""
+    if len(excursions) == 0:
+        return 0.0
+    heights = np.sort(excursions[:, 3])[::-1]
+    enough = max(N_PEAKS, math.ceil(4 * expected))
+    threshold, peaks = 0.0, np.empty(0)
+    # The lower the threshold, the more peaks there are above it, until they grow together.
+    n_above = min(enough, len(heights))
+    while len(peaks) < enough:
+        lower = float(heights[n_above]) if n_above < len(heights) else 0.0
+        found = _declustered(excursions[excursions[:, 3] > lower], hold_off)
+        if len(found) > len(peaks):
+            threshold, peaks = lower, found
+        if n_above == len(heights):
+            break
+        n_above = min(len(heights), 2 * n_above)
+    if len(peaks) == 0:
+        return float(heights[0])
+    if expected >= len(peaks):
+        return float(threshold)
+    shape, spread = pareto_tail(peaks - threshold)
+    ratio = math.log(len(peaks) / expected)
+    growth = math.expm1(shape * ratio) / shape if shape > 0 else ratio
+    return float(threshold + spread * growth)
+
+
+def _declustered(excursions: Array, hold_off: int) -> Array:
+    """Heights of clusters: excursions of one sequence that are at most `hold_off` frames apart are of one."""
+    if len(excursions) == 0:
+        return np.empty(0)
+    sequence, first, last, height = excursions.T
+    begins = np.ones(len(first), dtype=bool)
+    begins[1:] = (sequence[1:] != sequence[:-1]) | (first[1:] - last[:-1] > hold_off)
+    peaks: Array = np.maximum.reduceat(height, np.flatnonzero(begins))
+    return peaks

@@ -1,0 +1,108 @@
+"""Correlated sensors of a plant, with faults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._validation import Array, check_choice, check_integer
+from .processes import places, wander
+
+#: What can be wrong with a sensor: an offset, a slow drift, a value that no longer changes, two sensors exchanged, more
+#: noise, and a signal that no longer has to do with the others.
+FAULTS = ("bias", "drift", "stuck", "swap", "variance", "correlation")
+
+#: Processes in the plant that the sensors see, their correlation time in samples, and the noise of a sensor.
+N_FACTORS = 3
+CORRELATION_TIME = 30.0
+NOISE = 0.3
+
+#: Samples of a fault, least and most, and between two of them.
+DURATIONS = (60, 240)
+GAP = 120
+
+
+def sensors(
+    n_samples: int,
+    *,
+    n_sensors: int = 8,
+    faults: Sequence[str] = FAULTS,
+    n_events: int = 2,
+    plant: int = 0,
+    random_state: Any = None,
+) -> tuple[Array, npt.NDArray[Any]]:
+    """Samples of sensors that see the same few processes, and what is wrong with them.
+
+    Parameters
+    ----------
+    n_samples : int
+        Samples; one a minute, say.
+    n_sensors : int
+        Columns. Each is a mixture of three slow processes, with variance 1 and a noise of 0.3.
+    faults : sequence of str
+        Kinds of faults, some of ``datasets.FAULTS``; none for normal data.
+    n_events : int
+        Events of each kind, of 60 to 240 samples, in one or two sensors that are drawn for each; one that finds no
+        place is left out.
+    plant : int
+        Seed of the mixtures: samples of the same plant belong together.
+    random_state : int, RandomState or None
+        Seed of everything else.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_sensors)
+        Samples.
+    y : ndarray of str, shape (n_samples,)
+        The fault of each sample, or "normal".
+
+    Examples
+    --------
+    >>> from drhmm.datasets import sensors
+    >>> X, y = sensors(2000, faults=("bias", "stuck"), random_state=0)
+    >>> sorted(set(y.tolist()))
+    ['bias', 'normal', 'stuck']
+    """
+    from sklearn.utils import check_random_state
+
+    check_integer(n_samples, "n_samples", low=1)
+    check_integer(n_sensors, "n_sensors", low=2)
+    check_integer(n_events, "n_events", low=0)
+    for fault in faults:
+        check_choice(fault, "faults", FAULTS)
+    random = check_random_state(random_state)
+    mixture = np.random.RandomState(plant).normal(size=(N_FACTORS, n_sensors))
+    mixture *= np.sqrt(1 - NOISE**2) / np.linalg.norm(mixture, axis=0)
+    factors = np.column_stack([wander(random, n_samples, CORRELATION_TIME, 1.0) for _ in range(N_FACTORS)])
+    X = factors @ mixture + NOISE * random.standard_normal((n_samples, n_sensors))
+    y = np.full(n_samples, "normal", dtype="<U11")
+    kinds = np.array([fault for fault in faults for _ in range(n_events)], dtype=object)
+    durations = random.randint(DURATIONS[0], DURATIONS[1] + 1, size=len(kinds))
+    found = places(random, durations.astype(np.float64), n_samples, [], GAP)
+    for kind, (begin, end) in zip(random.permutation(kinds), found, strict=False):
+        X[begin:end] = _faulty(kind, X[begin:end], random)
+        y[begin:end] = kind
+    return X, y
+
+
+def _faulty(kind: str, X: Array, random: np.random.RandomState) -> Array:
+    """Samples with a fault in a sensor, or in two."""
+    one, other = random.choice(X.shape[1], 2, replace=False)
+    X, n_samples = X.copy(), len(X)
+    size = random.choice([-1.0, 1.0]) * random.uniform(1.5, 3.0)
+    if kind == "bias":
+        X[:, one] += size
+    elif kind == "drift":
+        X[:, one] += size * np.linspace(0, 1, n_samples)
+    elif kind == "stuck":
+        X[:, one] = X[0, one]
+    elif kind == "swap":
+        X[:, [one, other]] = X[:, [other, one]]
+    elif kind == "variance":
+        X[:, one] += 3 * NOISE * random.standard_normal(n_samples)
+    else:
+        X[:, one] = wander(random, n_samples, CORRELATION_TIME, 1.0)
+    return X

@@ -1,0 +1,425 @@
+"""Evidence for the unknown: two scores of a frame, their p-values among normal frames, and e-values of these.
+
+G is minus the log density of a mixture of shrunk class Gaussians, K that of kernels on whitened frames. What their
+values mean is learned from frames that were scored without their own block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._validation import Array, Lengths, read_only
+from .tails import ScoreTable, log_e
+
+#: Kernel centres of the density at most.
+MOST_CENTERS = 200
+
+#: Kernel widths that are tried, in whitened units, and frames that judge them.
+WIDTHS = 2.0 ** np.arange(-3, 2, 0.5)
+JUDGES = 2000
+
+#: Exponents of e-values that are tried, the largest first.
+SCALES = 2.0 ** -np.arange(7)
+
+#: Blocks of each class that are scored by the others.
+N_BLOCKS = 5
+
+#: Least share of a scaled identity in the covariance that all classes share.
+LEAST_SHRINKAGE = 1e-6
+
+#: Numbers of all covariance matrices at most.
+MOST_NUMBERS = 2**26
+
+#: Highest excursions of normal frames that are kept, for alarms.
+MOST_EXCURSIONS = 1000
+
+
+@dataclass(frozen=True)
+class Excursions:
+    """How far normal frames went: the highest excursions above 0, for alarms.
+
+    Rows of ``sums`` are those of c_t = max(0, c_{t-1} + log w_*), rows of ``frames`` those of log w_* itself: sequence,
+    first frame, last frame and height. There were ``n_frames`` frames in all.
+    """
+
+    sums: Array
+    frames: Array
+    n_frames: int
+
+    def __post_init__(self) -> None:
+        for name in ("sums", "frames"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @classmethod
+    def of(cls, log_evidence: Array, lengths: Lengths) -> Excursions:
+        """From log w_* of rows of whole sequences; NaN where a frame is missing or was not judged."""
+        sums: list[Array] = []
+        frames: list[Array] = []
+        ends = np.cumsum(lengths)
+        for sequence, (end, length) in enumerate(zip(ends, lengths, strict=True)):
+            own = np.nan_to_num(log_evidence[end - length : end], nan=0.0)
+            walk = np.cumsum(own)
+            # max(0, c_{t-1} + x_t) is the walk above its lowest point so far, the start included.
+            reflected = walk - np.minimum(np.minimum.accumulate(walk), 0.0)
+            sums.append(_excursions(reflected, sequence))
+            frames.append(_excursions(own, sequence))
+        return cls(_highest(np.vstack(sums)), _highest(np.vstack(frames)), int(np.isfinite(log_evidence).sum()))
+
+
+def _excursions(values: Array, sequence: int) -> Array:
+    """Stretches of positive values: sequence, first, last, height; (n, 4)."""
+    positive = np.concatenate([[False], values > 1e-12, [False]])
+    first, end = np.flatnonzero(positive[1:] & ~positive[:-1]), np.flatnonzero(positive[:-1] & ~positive[1:])
+    heights = (
+        np.maximum.reduceat(np.append(values, 0.0), np.column_stack([first, end]).ravel())[::2] if len(first) else []
+    )
+    return np.column_stack([np.full(len(first), float(sequence)), first, end - 1, heights]).reshape(-1, 4)
+
+
+def _highest(excursions: Array) -> Array:
+    """The highest of them in their order."""
+    chosen = np.sort(np.argsort(-excursions[:, 3], kind="stable")[:MOST_EXCURSIONS])
+    return np.ascontiguousarray(excursions[chosen])
+
+
+@dataclass(frozen=True)
+class Densities:
+    """What known frames look like: a mixture of class Gaussians, and kernels on whitened frames."""
+
+    shares: Array
+    means: Array
+    gaussian_whitening: Array
+    log_scales: Array
+    origin: Array
+    whitening: Array
+    centers: Array
+    weights: Array
+    width: float
+
+    #: Letters for axes: S states, D columns of a frame, C centres.
+    AXES: ClassVar[dict[str, str]] = {
+        "shares": "S",
+        "means": "S D",
+        "gaussian_whitening": "SD D",
+        "log_scales": "S",
+        "origin": "D",
+        "whitening": "D D",
+        "centers": "C D",
+        "weights": "C",
+    }
+
+    def __post_init__(self) -> None:
+        for name in self.AXES:
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def native(
+        self, tables: tuple[ScoreTable, ScoreTable], scales: tuple[float, float], joint: float
+    ) -> _core.NoveltyEvidence:
+        """The native core's view of it."""
+        return _core.NoveltyEvidence(
+            shares=self.shares,
+            gaussians=(self.origin, self.means, self.gaussian_whitening, self.log_scales, 1.0),
+            origin=self.origin,
+            whitening=self.whitening,
+            centers=self.centers,
+            weights=self.weights,
+            width=self.width,
+            tables=[table.arrays() for table in tables],
+            scales=list(scales),
+            joint=joint,
+        )
+
+    def scores(self, frames: Array, n_threads: int) -> Array:
+        """G and K of frames, (n, 2)."""
+        nothing = ScoreTable(np.zeros(1), np.ones(1), 0.0, 1.0)
+        scores: Array = self.native((nothing, nothing), (1.0, 1.0), 1.0).scores(np.ascontiguousarray(frames), n_threads)
+        return scores
+
+
+@dataclass(frozen=True)
+class NoveltyEvidence:
+    """Evidence for the unknown, log w_* = joint log((e_G^kappa_G + e_K^kappa_K) / 2).
+
+    ``excursions`` are those of the training frames, each scored without its own block.
+    """
+
+    densities: Densities
+    tables: tuple[ScoreTable, ScoreTable]
+    scales: tuple[float, float]
+    joint: float
+    excursions: Excursions
+    _native: _core.NoveltyEvidence = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_native", self.densities.native(self.tables, self.scales, self.joint))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return NoveltyEvidence, tuple(getattr(self, item.name) for item in fields(self) if item.init)
+
+    @property
+    def native(self) -> _core.NoveltyEvidence:
+        """The native core's view of it."""
+        return self._native
+
+    def scores(self, frames: Array, n_threads: int = 1) -> Array:
+        """G and K of frames without NaN, (n, 2)."""
+        scores: Array = self._native.scores(np.ascontiguousarray(frames), n_threads)
+        return scores
+
+    def surprise(self, frames: Array, n_threads: int = 1) -> Array:
+        """-log of the p-values of both scores, (n, 2)."""
+        scores = self.scores(frames, n_threads)
+        return np.column_stack([table.surprise(own) for table, own in zip(self.tables, scores.T, strict=True)])
+
+    def log_evidence(self, frames: Array, n_threads: int = 1) -> Array:
+        """Log w_*, (n,)."""
+        logs: Array = self._native.log_evidence(np.ascontiguousarray(frames), n_threads)
+        return logs
+
+    def by_column(self, frames: Array) -> Array:
+        """How much each column of frames (n, D) makes them unknown, in units of log w_*, (n, D).
+
+        A Gaussian's squared distance is the sum of exact parts, (y - mu)_j (Sigma^-1 (y - mu))_j, here of the state
+        that explains the frame best. Of the kernels' score, the part of a column is what is gone when the column is
+        left out of all distances. Each score's positive parts are brought to the sum of its share of log w_*.
+        """
+        scores = self.scores(frames)
+        parts = [self._gaussian_parts(frames), self._kernel_parts(frames)]
+        logs = np.array(
+            [
+                scale * log_e(table.surprise(own))
+                for scale, table, own in zip(self.scales, self.tables, scores.T, strict=True)
+            ]
+        )
+        belief = np.exp(logs - logs.max(axis=0))
+        belief /= belief.sum(axis=0)
+        total = np.zeros(frames.shape)
+        for own, share, log in zip(parts, belief, logs, strict=True):
+            positive = np.maximum(own, 0.0)
+            sums = positive.sum(axis=1, keepdims=True)
+            total += (share * self.joint * log)[:, None] * positive / np.where(sums > 0, sums, 1.0)
+        return total
+
+    def _gaussian_parts(self, frames: Array) -> Array:
+        """(y - mu)_j (Sigma^-1 (y - mu))_j of the likeliest state; the sum is its squared distance."""
+        densities, n_columns = self.densities, frames.shape[1]
+        whitening = densities.gaussian_whitening.reshape(-1, n_columns, n_columns)
+        best = np.full(len(frames), -np.inf)
+        parts = np.zeros(frames.shape)
+        for i, own in enumerate(whitening):
+            centered = frames - densities.means[i]
+            contributions = centered * (centered @ own.T @ own)
+            logs = np.log(densities.shares[i]) + densities.log_scales[i] - contributions.sum(axis=1) / 2
+            parts[logs > best] = contributions[logs > best]
+            best = np.maximum(best, logs)
+        return parts
+
+    def _kernel_parts(self, frames: Array) -> Array:
+        """K minus K without column j: without it, |y - c|^2 shrinks by (P^-1 (y - c))_j^2 / (P^-1)_jj."""
+        densities = self.densities
+        white = (frames - densities.origin) @ densities.whitening.T
+        precision = np.sum(densities.whitening**2, axis=0)
+        parts = np.empty(frames.shape)
+        for k, one in enumerate(white):
+            differences = one - densities.centers
+            distances = (differences**2).sum(axis=1)
+            gone = (differences @ densities.whitening) ** 2 / precision
+            unit = 2 * densities.width**2
+            whole = _log_sum(-distances[:, None] / unit, densities.weights)
+            parts[k] = _log_sum(-(distances[:, None] - gone) / unit, densities.weights) - whole
+        return parts
+
+
+def _log_sum(exponents: Array, weights: Array) -> Array:
+    """Log sum_b weight_b exp(x_b), over the first axis."""
+    best = exponents.max(axis=0)
+    result: Array = best + np.log(weights @ np.exp(exponents - best))
+    return result
+
+
+def within_reach(evidence: Array) -> Array:
+    """Evidence (n, S + 1) in limits in which the known states keep a share; the native core has the same."""
+    known, unknown = evidence[:, :-1], evidence[:, -1:]
+    best = known.max(axis=1, keepdims=True)
+    unknown = np.clip(unknown, best - 200, best + 230)
+    return np.hstack([np.maximum(known, unknown - 280), unknown])
+
+
+def beside(known: Array, log_evidence: Array, shares: Array) -> Array:
+    """Evidence (n, S) of the known states, so that sum_i p_i w_i = 1, and log w_* in one more column."""
+    shifted = known - known.max(axis=1, keepdims=True)
+    shifted -= np.log(np.exp(shifted) @ shares)[:, None]
+    return within_reach(np.column_stack([shifted, log_evidence]))
+
+
+def shrinkage(centered: Array, weights: Array, covariance: Array, target: Array) -> float:
+    """Ledoit and Wolf's share of the target: the variance of the covariance over its squared distance from there."""
+    mass = weights.sum()
+    distance = float(((covariance - target) ** 2).sum())
+    norms = (centered**2).sum(axis=1)
+    squared = weights**2
+    inner = np.einsum("nd,de,ne->n", centered, covariance, centered)
+    variance = float((squared * (norms**2 - 2 * inner + (covariance**2).sum())).sum()) / mass**2
+    return 1.0 if not distance > 0 else min(max(variance / distance, 0.0), 1.0)
+
+
+def learn_densities(
+    frames: Array, targets: Array, weights: Array, width: float, random_state: np.random.RandomState
+) -> Densities:
+    """Class Gaussians and kernels from frames (N, D), the probability of each state at each (N, S), and weights (N,).
+
+    The covariance that all classes share is drawn to a multiple of the identity, that of each class to it.
+    """
+    n_columns = frames.shape[1]
+    mass = weights[:, None] * targets
+    totals = mass.sum(axis=0)
+    means = mass.T @ frames / np.where(totals > 0, totals, 1.0)[:, None]
+    origin = weights @ frames / weights.sum()
+    means[totals == 0] = origin
+    scatters, spans = [], []
+    for i, own in enumerate(mass.T):
+        rows = np.flatnonzero(own > 1e-6 * own.max()) if totals[i] > 0 else np.empty(0, np.int64)
+        centered = frames[rows] - means[i]
+        spans.append((centered, own[rows]))
+        scatters.append((centered * own[rows, None]).T @ centered)
+    pooled = np.sum(scatters, axis=0) / totals.sum()
+    all_centered, all_weights = np.vstack([span[0] for span in spans]), np.concatenate([span[1] for span in spans])
+    sphere = max(float(np.trace(pooled)) / n_columns, 1e-12) * np.eye(n_columns)
+    share = max(shrinkage(all_centered, all_weights, pooled, sphere), LEAST_SHRINKAGE)
+    shared = (1 - share) * pooled + share * sphere
+    unit = weights.sum() / len(weights)
+    covariances = np.empty((len(totals), n_columns, n_columns))
+    for i, (scatter, (centered, own)) in enumerate(zip(scatters, spans, strict=True)):
+        prior = (n_columns + 1) * unit
+        least = prior / (totals[i] + prior)
+        covariance = scatter / max(totals[i], 1e-300)
+        share = max(shrinkage(centered, own, covariance, shared), least) if totals[i] > 0 else 1.0
+        covariances[i] = (1 - share) * covariance + share * shared
+    class_whitening = np.tril(np.linalg.inv(np.linalg.cholesky(covariances)))
+    whitening = np.ascontiguousarray(np.tril(np.linalg.inv(np.linalg.cholesky(shared))))
+    centers = _draw(frames, weights, random_state)
+    return Densities(
+        np.maximum(totals / totals.sum(), 1e-12),
+        means,
+        np.ascontiguousarray(class_whitening.reshape(-1, n_columns)),
+        np.log(np.diagonal(class_whitening, axis1=1, axis2=2)).sum(axis=1),
+        origin,
+        whitening,
+        np.ascontiguousarray((frames[centers] - origin) @ whitening.T),
+        np.full(len(centers), 1 / len(centers)),
+        width,
+    )
+
+
+def _draw(frames: Array, weights: Array, random_state: np.random.RandomState) -> npt.NDArray[np.int64]:
+    """Rows of the centres: a random part of the frames, those of more weight more often."""
+    positive = np.flatnonzero(weights > 0)
+    if len(positive) <= MOST_CENTERS:
+        return positive
+    chosen = random_state.choice(positive, MOST_CENTERS, replace=False, p=weights[positive] / weights.sum())
+    return np.sort(chosen)
+
+
+def blocks_of(classes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Block of every frame: the frames of each class are cut into contiguous blocks of nearly equal size."""
+    blocks = np.empty(len(classes), dtype=np.int64)
+    for label in np.unique(classes):
+        rows = np.flatnonzero(classes == label)
+        blocks[rows] = np.arange(len(rows)) * N_BLOCKS // len(rows) if len(rows) >= N_BLOCKS else np.arange(len(rows))
+    return blocks
+
+
+def held_out_scores(
+    frames: Array, targets: Array, weights: Array, random_state: np.random.RandomState, n_threads: int
+) -> tuple[Array, float]:
+    """G and K of every frame from the frames of other blocks, (N, 2), and the kernel width.
+
+    NaN where no other block has a frame of the same class. The width has the highest held-out likelihood.
+    """
+    classes = targets.argmax(axis=1)
+    blocks = blocks_of(classes)
+    fitted = {}
+    for block in np.unique(blocks):
+        others = blocks != block
+        if weights[others].sum() > 0:
+            fitted[block] = learn_densities(frames[others], targets[others], weights[others], 1.0, random_state)
+    width = _best_width(frames, weights, blocks, fitted, random_state, n_threads)
+    scores = np.full((len(frames), 2), np.nan)
+    for block, densities in fitted.items():
+        known = np.bincount(classes[(blocks != block) & (weights > 0)], minlength=targets.shape[1]) > 0
+        rows = np.flatnonzero((blocks == block) & known[classes])
+        if len(rows) > 0:
+            scores[rows] = replace(densities, width=width).scores(frames[rows], n_threads)
+    return scores, width
+
+
+def _best_width(
+    frames: Array,
+    weights: Array,
+    blocks: npt.NDArray[np.int64],
+    fitted: dict[Any, Densities],
+    random_state: np.random.RandomState,
+    n_threads: int,
+) -> float:
+    positive = np.flatnonzero(weights > 0)
+    judges = positive if len(positive) <= JUDGES else np.sort(random_state.choice(positive, JUDGES, replace=False))
+    gains = np.zeros(len(WIDTHS))
+    for block, densities in fitted.items():
+        rows = judges[blocks[judges] == block]
+        for k, width in enumerate(WIDTHS if len(rows) > 0 else []):
+            logs = -replace(densities, width=float(width)).scores(frames[rows], n_threads)[:, 1]
+            gains[k] += weights[rows] @ (logs - frames.shape[1] * np.log(width))
+    return float(WIDTHS[gains.argmax()])
+
+
+def learn_novelty(
+    frames: Array,
+    targets: Array,
+    weights: Array,
+    random_state: np.random.RandomState,
+    n_threads: int,
+    mean_novelty: Callable[[Array], float],
+    most: float,
+    spread: Callable[[Array], Array],
+    lengths: Lengths,
+) -> NoveltyEvidence:
+    """Densities, tables and scales from normal frames.
+
+    ``mean_novelty`` is the mean filtered probability of the unknown that log w_* of the frames (N,) gives; scales are
+    the largest at which it is at most ``most``. ``spread`` brings values of frames to all rows of the sequences.
+    """
+    if targets.shape[1] * frames.shape[1] ** 2 > MOST_NUMBERS:
+        raise ValueError(
+            f"novelty=True keeps a covariance matrix for each of {targets.shape[1]} states of frames of "
+            f"{frames.shape[1]} columns, which is too much: use a smaller window, or novelty_evidence='paper'"
+        )
+    scores, width = held_out_scores(frames, targets, weights, random_state, n_threads)
+    densities = learn_densities(frames, targets, weights, width, random_state)
+    judged = np.isfinite(scores).all(axis=1) & (weights > 0)
+    if not judged.any():
+        scores, judged = densities.scores(frames, n_threads), weights > 0
+    tables = ScoreTable.learn(scores[judged, 0]), ScoreTable.learn(scores[judged, 1])
+    first, second = (log_e(table.surprise(own)) for table, own in zip(tables, scores[judged].T, strict=True))
+
+    def everywhere(log_evidence: Array) -> Array:
+        values = np.full(len(frames), np.nan)
+        values[judged] = log_evidence
+        return values
+
+    def largest(log_evidence: Array) -> float:
+        for scale in SCALES[:-1]:
+            if mean_novelty(everywhere(scale * log_evidence)) <= most:
+                return float(scale)
+        return float(SCALES[-1])
+
+    scales = largest(first), largest(second)
+    pooled = np.logaddexp(scales[0] * first, scales[1] * second) - np.log(2)
+    joint = largest(pooled)
+    excursions = Excursions.of(spread(everywhere(joint * pooled)[:, None])[:, 0], lengths)
+    return NoveltyEvidence(densities, tables, scales, joint, excursions)

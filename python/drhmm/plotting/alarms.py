@@ -1,0 +1,74 @@
+"""Scores of the unknown, the levels of an alarm, and its episodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .._validation import as_floats
+from ..alarms import Alarm
+from .style import color, new_figure
+
+
+def alarms(scores: Any, alarm: Alarm, *, truth: Any = None, figure: Figure | None = None) -> list[Axes]:
+    """Draw when an alarm sounds in one sequence, and why.
+
+    Parameters
+    ----------
+    scores : array of shape (T,)
+        Evidence of each frame: ``model.novelty_score(X)``.
+    alarm : Alarm
+        The alarm, with its levels.
+    truth : array of bool, shape (T,), optional
+        Frames at which something was wrong.
+    figure : matplotlib.figure.Figure, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        The evidence of single frames above, its cumulative sum below: grey bands are alarms, dotted lines levels, and
+        marks at the bottom the truth.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import sensors
+    >>> from drhmm.plotting import alarms
+    >>> normal, _ = sensors(2000, faults=(), random_state=0)
+    >>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
+    >>> X, fault = sensors(1000, faults=("bias",), random_state=1)
+    >>> axes = alarms(model.novelty_score(X), model.alarm(1, per=1000, hold_off=30), truth=fault != "normal")
+    """
+    values = as_floats(scores, "scores")
+    if values.ndim != 1:
+        raise ValueError(f"scores must have the shape (T,), got {values.shape}")
+    if not isinstance(alarm, Alarm):
+        raise ValueError(f"alarm must be one of model.alarm, got {type(alarm).__name__}")
+    wrong = None if truth is None else np.asarray(truth)
+    if wrong is not None and (wrong.dtype != np.bool_ or wrong.shape != values.shape):
+        raise ValueError(f"truth must have one bool for each of {len(values)} frames, got {wrong.dtype} {wrong.shape}")
+    sums, episodes = alarm.follow(values)
+    if figure is None:
+        figure = new_figure(9, 4)
+    axes: list[Axes] = list(figure.subplots(2, 1, sharex=True))
+    panels = (
+        (values, alarm.frame_level, "evidence of each frame, nats"),
+        (sums, alarm.sum_level, "its cumulative sum"),
+    )
+    for k, (axis, (curve, level, title)) in enumerate(zip(axes, panels, strict=True)):
+        for episode in episodes:
+            axis.axvspan(episode.begin - 0.5, episode.end - 0.5, color="#BBBBBB", alpha=0.5, linewidth=0)
+        axis.plot(curve, color=color(k), linewidth=0.8)
+        axis.axhline(level, color="#444444", linewidth=0.8, linestyle=":")
+        if wrong is not None:
+            places = np.flatnonzero(wrong)
+            bottom = np.full(len(places), 0.02)
+            axis.plot(places, bottom, "|", color="#D55E00", markersize=4, transform=axis.get_xaxis_transform())
+        axis.set_title(title, loc="left", fontsize=9)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[-1].set_xlabel("frame")
+    return axes

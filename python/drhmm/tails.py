@@ -1,0 +1,83 @@
+"""How rare a value is: quantiles of what was seen, and a generalised Pareto tail beyond them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._validation import Array, read_only
+
+#: Knots of a table, from the smallest value to the one that `TAIL` of all values exceed.
+N_KNOTS = 64
+TAIL = 0.1
+
+#: Largest shape of a tail, at which its variance is infinite.
+LARGEST_SHAPE = 0.5
+
+#: Spread of a tail that nothing is known of, in units of the range of the knots.
+LEAST_SPREAD = 1e-3
+
+
+def pareto_tail(excesses: Array) -> tuple[float, float]:
+    """Shape, in [0, 1/2], and spread of the generalised Pareto law of excesses, by probability weighted moments.
+
+    The shape comes first; with it the spread follows from the mean, spread / (1 - shape).
+    """
+    ordered = np.sort(excesses)
+    mean = float(ordered.mean()) if len(ordered) > 0 else 0.0
+    if len(ordered) < 2 or not mean > 0:
+        return 0.0, mean
+    above = 1 - (np.arange(1, len(ordered) + 1) - 0.35) / len(ordered)
+    weighted = float((ordered * above).mean())
+    shape = 2 - mean / (mean - 2 * weighted) if mean > 2 * weighted else LARGEST_SHAPE
+    shape = min(max(shape, 0.0), LARGEST_SHAPE)
+    return shape, mean * (1 - shape)
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """P-values of scores: ``pvalues`` at ``knots``, of equal ones the first, straight lines between, then the tail.
+
+    Beyond the last knot u, p = p_u (1 + shape (s - u) / spread)^(-1 / shape), or p_u exp(-(s - u) / spread).
+    """
+
+    knots: Array
+    pvalues: Array
+    shape: float
+    spread: float
+
+    def __post_init__(self) -> None:
+        for name in ("knots", "pvalues"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @classmethod
+    def learn(cls, scores: Array) -> ScoreTable:
+        """From scores of normal frames."""
+        pvalues = np.linspace(1.0, TAIL, N_KNOTS)
+        knots = np.quantile(scores, 1 - pvalues)
+        shape, spread = pareto_tail(scores[scores > knots[-1]] - knots[-1])
+        least = LEAST_SPREAD * max(float(knots[-1] - knots[0]), abs(float(knots[-1])) * 1e-6, 1e-9)
+        return cls(knots, pvalues, shape, max(spread, least))
+
+    def surprise(self, scores: Array) -> Array:
+        """-log p of scores."""
+        excess = np.maximum(scores - self.knots[-1], 0) / self.spread
+        tail = np.log1p(self.shape * excess) / self.shape if self.shape > 0 else excess
+        distinct, first = np.unique(self.knots, return_index=True)
+        inside = -np.log(np.interp(scores, distinct, self.pvalues[first]))
+        surprise: Array = np.where(scores > self.knots[-1], tail - np.log(self.pvalues[-1]), inside)
+        return surprise
+
+    def arrays(self) -> tuple[Array, Array, float, float]:
+        """The arguments of the native core."""
+        return self.knots, self.pvalues, self.shape, self.spread
+
+
+def log_e(surprise: Array) -> Array:
+    """Log e(p) from -log p: e(p) = (1 - p + p log p) / (p log^2 p), whose mean over uniform p is 1."""
+    large, near_one = np.maximum(surprise, 1e-3), np.minimum(surprise, 1e-3)
+    exact = np.log(-np.expm1(-large) - large * np.exp(-large)) - 2 * np.log(large) + large
+    series = np.log(0.5 - near_one / 3 + near_one**2 / 8 - near_one**3 / 30) + near_one
+    logs: Array = np.where(surprise < 1e-3, series, exact)
+    return logs

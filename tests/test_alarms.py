@@ -1,0 +1,283 @@
+"""Alarms in the user's units."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import drhmm
+from drhmm import DensityRatioHMM, SnapshotError
+from drhmm.alarms import MARGIN, Alarm, Watch, frames_of, make_alarm
+from drhmm.cli.followed import FollowedSequences
+from drhmm.cli.lines import Observation
+from drhmm.datasets import FAULTS, sensors
+from drhmm.novelty_evidence import Excursions
+from drhmm.reference import novelty as reference
+
+NAMES = ("pressure", "flow", "heat", "load")
+NORMAL, _ = sensors(3000, n_sensors=4, faults=(), random_state=0)
+FRESH, _ = sensors(20_000, n_sensors=4, faults=(), random_state=1)
+FAULTY, TRUTH = sensors(2000, n_sensors=4, faults=("bias",), n_events=4, random_state=2)
+
+
+@pytest.fixture(scope="module")
+def model():
+    fitted = DensityRatioHMM(1, novelty=True, n_basis=50, sigma=1.0, rho=0.01, random_state=0).fit(NORMAL)
+    return replace(fitted.model_, feature_names=NAMES)
+
+
+@pytest.fixture(scope="module")
+def alarm(model):
+    return model.alarm(1, per=1000, hold_off=30)
+
+
+def on_frames(episodes, n_frames):
+    on = np.zeros(n_frames, dtype=bool)
+    for episode in episodes:
+        on[episode.begin : episode.end] = True
+    return on
+
+
+class TestLevels:
+    @pytest.mark.parametrize("per", [500, 1500])
+    def test_false_alarms_are_about_those_asked_for(self, model, per):
+        n_found = len(model.alarm(1, per=per, hold_off=30).episodes(FRESH))
+        assert n_found < 2.5 * len(FRESH) / per
+        assert n_found > len(FRESH) / per / 2.5
+
+    def test_normal_data_that_were_given_say_the_level(self, model):
+        normal, _ = sensors(10_000, n_sensors=4, faults=(), random_state=3)
+        n_found = len(model.alarm(1, per=1000, hold_off=30, normal=normal).episodes(FRESH))
+        assert 8 < n_found < 50
+
+    def test_fewer_false_alarms_mean_higher_levels(self, model):
+        often, seldom = model.alarm(1, per=300, hold_off=30), model.alarm(1, per=3000, hold_off=30)
+        assert seldom.sum_level > often.sum_level
+        assert seldom.frame_level > often.frame_level
+
+    def test_it_warns_where_normal_data_are_short(self, model):
+        with pytest.warns(UserWarning, match="the training data have 3000 frames, fewer than the 10000"):
+            model.alarm(1, per=10_000, hold_off=30)
+
+    def test_no_warning_where_they_are_not(self, model):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.alarm(1, per=3000, hold_off=30)
+
+    def test_normal_data_without_any_excursion(self, model):
+        nothing = Excursions.of(np.full(100, -1.0), [100])
+        assert make_alarm(model, nothing, 1, 50, 5, None, "x").sum_level == 0
+
+
+class TestEpisodes:
+    def test_biases_are_found(self, alarm):
+        on = on_frames(alarm.episodes(FAULTY), len(FAULTY))
+        assert on[TRUTH == "bias"].mean() > 0.9
+        assert on[TRUTH == "normal"].mean() < 0.1
+
+    def test_they_are_those_of_the_reference(self, model, alarm):
+        found = [(episode.begin, episode.end) for episode in alarm.episodes(FAULTY)]
+        levels = alarm.sum_level, alarm.frame_level
+        assert found == reference.episodes(model.novelty_score(FAULTY), levels, alarm.hold_off, MARGIN)
+
+    def test_the_peak_is_the_frame_of_the_highest_score(self, model, alarm):
+        score = model.novelty_score(FAULTY)
+        for episode in alarm.episodes(FAULTY):
+            assert episode.peak == episode.begin + int(np.nanargmax(score[episode.begin : episode.end]))
+            assert_allclose(episode.score, score[episode.peak])
+
+    def test_the_biased_column_sticks_out_by_name(self, alarm):
+        samples = FRESH[:400].copy()
+        samples[200:300, 1] += 3.0
+        (episode,) = [one for one in alarm.episodes(samples) if one.begin >= 200 and one.end <= 340][:1]
+        assert episode.columns[0][0] == "flow"
+        assert 0.85 < sum(share for _, share in episode.columns) <= 1 + 1e-12
+
+    def test_every_sequence_begins_anew(self, alarm):
+        alone = alarm.episodes(FAULTY)
+        both = alarm.episodes([FAULTY, FAULTY])
+        assert [one.sequence for one in both] == [0] * len(alone) + [1] * len(alone)
+        assert [one.begin for one in both] == 2 * [one.begin for one in alone]
+
+    def test_missing_frames_are_no_evidence(self, alarm):
+        samples = np.full((100, 4), np.nan)
+        assert alarm.episodes(samples) == []
+
+    def test_a_gap_longer_than_the_hold_off_ends_an_alarm(self, model, alarm):
+        strange = NORMAL[:10] + np.array([9.0, -9.0, 9.0, -9.0])
+        together = alarm.episodes(strange)
+        dt = np.ones(10, dtype=np.int64)
+        dt[5] = 1000
+        apart = alarm.episodes(strange, dt=dt)
+        assert (len(together), len(apart)) == (1, 2)
+
+
+class TestStreams:
+    @pytest.mark.parametrize("lag", [0, 3])
+    def test_the_same_alarms_as_in_batch(self, model, alarm, lag):
+        stream, found = model.stream(lag, alarm=alarm), []
+        for x in FAULTY:
+            stream.step(x)
+            if stream.ended_alarm is not None:
+                found.append(stream.ended_alarm)
+        if stream.alarm is not None:
+            found.append(stream.alarm)
+        assert [(one.begin, one.end, one.peak) for one in found] == [
+            (one.begin, one.end, one.peak) for one in alarm.episodes(FAULTY)
+        ]
+
+    def test_many_streams(self, model, alarm):
+        batch, stream = model.stream_batch(2, alarm=alarm), model.stream(alarm=alarm)
+        for t, x in enumerate(FAULTY[:700]):
+            batch.step(np.array([x, x]), active=[True, t >= 300])
+            stream.step(x)
+        first, second = batch.alarm
+        assert (first is None) == (stream.alarm is None)
+        assert first is None or first.begin == stream.alarm.begin
+        assert second is None or second.sequence == 1
+
+    def test_rows_that_are_retired_forget_their_alarm(self, model, alarm):
+        batch = model.stream_batch(1, alarm=alarm)
+        batch.step(NORMAL[:1] + 50.0)
+        assert batch.alarm[0] is not None
+        batch.retire([0])
+        batch.add(2)
+        assert batch.alarm == [None, None]
+
+    def test_a_snapshot_keeps_the_alarm(self, model, alarm):
+        begin = int(np.flatnonzero(TRUTH == "bias")[20])
+        stream = model.stream(alarm=alarm)
+        for x in FAULTY[:begin]:
+            stream.step(x)
+        resumed, copied = model.resume(stream.snapshot()), pickle.loads(pickle.dumps(stream))
+        assert stream.alarm is not None
+        for x in FAULTY[begin : begin + 300]:
+            for one in (stream, resumed, copied):
+                one.step(x)
+        assert resumed.alarm == stream.alarm == copied.alarm
+
+    def test_a_snapshot_of_many_streams_keeps_their_alarms(self, model, alarm):
+        batch = model.stream_batch(2, alarm=alarm)
+        batch.step(np.array([NORMAL[0], NORMAL[0] + 50.0]))
+        assert model.resume_batch(batch.snapshot()).alarm == batch.alarm
+        assert batch.alarm[1] is not None
+
+    def test_reset_forgets_the_alarm(self, model, alarm):
+        stream = model.stream(alarm=alarm)
+        stream.step(NORMAL[0] + 50.0)
+        assert stream.alarm is not None
+        stream.reset()
+        assert stream.alarm is None
+
+    def test_a_state_that_no_alarm_can_have(self, alarm):
+        watch = Watch(alarm)
+        state = list(watch.state())
+        for place, value in ((0, -1.0), (1, 0.5), (2, -1.0), (3, 7.0), (6, np.inf), (7, 1.0)):
+            with pytest.raises(ValueError, match="the state of an alarm is none"):
+                watch.restore([*state[:place], value, *state[place + 1 :]])
+
+
+def test_the_event_of_a_begin_has_the_columns_that_stick_out(model, alarm):
+    sequences = FollowedSequences(model, {"lag": 0, "step": None}, alarm)
+    observation = Observation(NORMAL[0] + np.array([0.0, 0.0, 40.0, 0.0]))
+    sequences.step(observation)
+    (event,) = sequences.events(observation)
+    assert next(iter(event["columns"])) == "heat"
+
+
+class TestFiles:
+    def test_a_model_keeps_its_alarm_in_its_file(self, model, alarm, tmp_path):
+        model.with_alarm(alarm).save(tmp_path / "model.drhmm")
+        loaded = drhmm.load(tmp_path / "model.drhmm")
+        assert loaded.own_alarm.numbers() == alarm.numbers()
+        assert loaded.own_alarm.episodes(FAULTY) == loaded.alarm(1, per=1000, hold_off=30).episodes(FAULTY)
+
+    def test_streams_of_such_a_model_watch_for_it(self, model, alarm):
+        stream = model.with_alarm(alarm).stream()
+        stream.step(NORMAL[0] + 50.0)
+        assert stream.alarm is not None
+
+    def test_it_can_be_taken_away(self, model, alarm):
+        assert model.with_alarm(alarm).with_alarm(None).own_alarm is None
+
+    def test_a_file_without_one(self, model, tmp_path):
+        model.save(tmp_path / "model.drhmm")
+        assert drhmm.load(tmp_path / "model.drhmm").own_alarm is None
+
+
+class TestTimes:
+    @pytest.mark.parametrize(
+        ("text", "frames"),
+        [("7d", 10_080), ("10min", 10), ("1.5h", 90), ("30 s", 0.5), ("w", 10_080), ("500ms", 1 / 120)],
+    )
+    def test_text(self, text, frames):
+        assert_allclose(frames_of(text, "per", 60.0, low=0), frames)
+
+    @pytest.mark.parametrize("text", ["", "7", "d7", "7 days", "-1d", "1e3s"])
+    def test_text_that_is_no_time(self, text):
+        with pytest.raises(ValueError, match="per must be a number of frames or a time"):
+            frames_of(text, "per", 60.0, low=0)
+
+    def test_times_are_those_of_the_step(self, model):
+        by_time = model.alarm(1, per="12h", hold_off="30min", step=60.0)
+        assert by_time.numbers() == model.alarm(1, per=720, hold_off=30).numbers()
+
+    def test_without_a_step(self, model):
+        with pytest.raises(ValueError, match="per='7d' is a time, and the model does not know the time of one frame"):
+            model.alarm()
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"false_alarms": 0}, "false_alarms must be"),
+            ({"per": 0.5}, "per must be"),
+            ({"hold_off": -1}, "hold_off must be"),
+            ({"step": 0.0}, "step must be"),
+            ({"lengths": [5]}, "those of normal, which is not given"),
+        ],
+    )
+    def test_what_was_asked_for(self, model, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            model.alarm(**({"per": 100, "hold_off": 5} | arguments))
+
+    def test_a_model_without_novelty(self):
+        plain = DensityRatioHMM(n_basis=20, sigma=1.0, rho=0.01, random_state=0)
+        with pytest.raises(ValueError, match="learn it with novelty=True"):
+            plain.fit(NORMAL, NORMAL[:, 0] > 0).model_.alarm(1, per=100, hold_off=5)
+
+    def test_the_alarm_of_another_model(self, model, alarm):
+        other = (
+            DensityRatioHMM(1, novelty=True, n_basis=20, sigma=1.0, rho=0.01, random_state=0).fit(NORMAL[:500]).model_
+        )
+        with pytest.raises(ValueError, match="the alarm belongs to another model"):
+            other.stream(alarm=alarm)
+
+    def test_a_stream_that_watches_for_none(self, model):
+        with pytest.raises(ValueError, match="the stream watches for no alarm"):
+            model.stream().alarm  # noqa: B018
+
+    def test_a_snapshot_with_an_alarm_that_is_none(self, model, alarm, monkeypatch):
+        stream = model.stream(alarm=alarm)
+        monkeypatch.setattr(Alarm, "numbers", lambda self: (-1.0, 1.0, 1.0, 1.0, 1.0, 1.0))
+        with pytest.raises(SnapshotError, match="does not hold an alarm"):
+            model.resume(stream.snapshot())
+
+
+class TestSensors:
+    def test_every_fault_is_there(self):
+        assert set(sensors(10_000, random_state=0)[1].tolist()) == {"normal", *FAULTS}
+
+    def test_samples_of_a_plant_belong_together(self):
+        first, second = (np.corrcoef(sensors(5000, faults=(), random_state=seed)[0].T) for seed in (0, 1))
+        assert np.abs(first - second).max() < 0.3
+
+    def test_a_fault_that_is_none(self):
+        with pytest.raises(ValueError, match="faults must be one of"):
+            sensors(100, faults=("rust",))

@@ -1,0 +1,300 @@
+"""Evidence for the unknown: scores, p-values, e-values, scales, and the columns that stick out."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
+from scipy.stats import genpareto
+from sklearn.linear_model import LogisticRegression
+
+import drhmm
+from drhmm import DensityRatioHMM
+from drhmm.datasets import sensors
+from drhmm.novelty_evidence import Excursions, beside, blocks_of, learn_densities
+from drhmm.ratios import FromClassifier
+from drhmm.reference import novelty as reference
+from drhmm.tails import ScoreTable, log_e, pareto_tail
+from problems import blobs
+
+X, Y = blobs(0, n_frames=400)
+STRANGE = (np.arange(400) >= 150) & (np.arange(400) < 250)
+MIXED = np.where(STRANGE[:, None], X + 40.0, X)
+NORMAL, _ = sensors(3000, n_sensors=4, faults=(), random_state=0)
+FRESH, _ = sensors(6000, n_sensors=4, faults=(), random_state=1)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return DensityRatioHMM(novelty=True, n_basis=50, sigma=1.0, rho=0.01, random_state=0).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def plant():
+    return DensityRatioHMM(1, novelty=True, n_basis=50, sigma=1.0, rho=0.01, random_state=0).fit(NORMAL).model_
+
+
+def frames_of(model, samples):
+    return model.evidence.framing.frames(samples, [len(samples)])
+
+
+def reference_log_evidence(model, frames):
+    evidence = model.evidence.novelty
+    densities, n_columns = evidence.densities, frames.shape[1]
+    whitening = densities.gaussian_whitening.reshape(-1, n_columns, n_columns)
+    covariances = np.array([np.linalg.inv(own.T @ own) for own in whitening])
+    scores = (
+        reference.gaussian_score(frames, densities.means, covariances, densities.shares),
+        reference.kernel_score(
+            frames, densities.origin, densities.whitening, densities.centers, densities.weights, densities.width
+        ),
+    )
+    logs = [
+        reference.log_e(reference.surprise(own, *table.arrays()))
+        for own, table in zip(scores, evidence.tables, strict=True)
+    ]
+    return reference.pooled(logs, evidence.scales, evidence.joint)
+
+
+class TestDefinitions:
+    @pytest.mark.parametrize("p", [1e-12, 0.003, 0.2, 0.7, 0.999])
+    def test_e_is_the_mean_of_powers_of_p(self, p):
+        expected = quad(lambda k: k * p ** (k - 1), 0, 1)[0]
+        assert_allclose(np.exp(log_e(np.array([-np.log(p)]))), expected, rtol=1e-8)
+
+    def test_e_is_a_half_where_nothing_is_strange(self):
+        assert_allclose(np.exp(log_e(np.array([0.0, 1e-9]))), 0.5, rtol=1e-8)
+
+    def test_the_mean_of_e_over_uniform_p_is_one(self):
+        # p = exp(-s): the integral over p is that of exp(log_e - s) over s.
+        mean = quad(lambda s: float(np.exp(log_e(np.array([s]))[0] - s)), 0, np.inf, limit=500)[0]
+        assert_allclose(mean, 1, atol=2e-2)
+
+    @pytest.mark.parametrize("shape", [0.0, 0.3])
+    def test_the_tail_is_found(self, shape):
+        excesses = genpareto.rvs(shape, scale=2.0, size=20_000, random_state=0)
+        assert_allclose(pareto_tail(excesses), (shape, 2.0), atol=0.06)
+
+    def test_p_values_of_normal_scores_are_uniform(self):
+        random = np.random.default_rng(0)
+        table = ScoreTable.learn(random.gamma(3.0, size=20_000))
+        pvalues = np.exp(-table.surprise(random.gamma(3.0, size=50_000)))
+        for level in (0.001, 0.01, 0.1, 0.5, 0.9):
+            assert_allclose(np.mean(pvalues <= level), level, rtol=0.35)
+
+    def test_of_equal_scores_the_largest_p_value_counts(self):
+        table = ScoreTable.learn(np.repeat([0.0, 1.0, 2.0], [10, 60, 30]))
+        assert np.exp(-table.surprise(np.array([1.0])))[0] > 0.85
+
+    def test_constant_scores_have_a_tail(self):
+        table = ScoreTable.learn(np.ones(50))
+        assert_allclose(table.surprise(np.array([1.0])), 0, atol=1e-12)
+        assert table.surprise(np.array([2.0]))[0] > 10
+
+    def test_known_states_beside_the_unknown_have_mean_one(self):
+        known, shares = np.random.default_rng(0).normal(size=(20, 3)), np.array([0.2, 0.3, 0.5])
+        assert_allclose(np.exp(beside(known, np.zeros(20), shares)[:, :3]) @ shares, 1)
+
+    def test_blocks_are_contiguous_within_each_class(self):
+        assert blocks_of(np.array([0, 1] * 10)).tolist() == np.repeat(np.arange(5), 4).tolist()
+
+
+class TestNative:
+    @pytest.mark.parametrize("samples", [X, MIXED])
+    def test_log_evidence_is_that_of_the_reference(self, fitted, samples):
+        expected = reference_log_evidence(fitted.model_, frames_of(fitted.model_, samples))
+        assert_allclose(fitted.novelty_score(samples), expected, rtol=1e-8, atol=1e-8)
+
+    def test_batch_has_the_evidence_of_both(self, fitted):
+        model = fitted.model_
+        both = model.evidence.log_ratios_with_novelty(X, [len(X)], 1)
+        assert_allclose(both, beside(fitted.log_ratios(X), fitted.novelty_score(X), model.prior), atol=1e-9)
+
+    @pytest.mark.parametrize("lag", [0, 3])
+    def test_streams_say_what_batch_says(self, fitted, lag):
+        stream, batch = fitted.model_.stream(lag), fitted.model_.stream_batch(1, lag)
+        novelty = []
+        for x in MIXED:
+            stream.step(x)
+            batch.step(x[None])
+            novelty.append((stream.novelty, batch.novelty[0]))
+        expected = fitted.novelty_proba(MIXED)
+        assert_allclose(novelty, np.column_stack([expected, expected]), atol=1e-9)
+
+    def test_far_away_everything_is_finite(self, fitted):
+        score = fitted.novelty_score(np.array([[1e30, -1e30], [1e200, 0.0]]))
+        assert np.isfinite(score).all()
+        assert (score > 50).all()
+
+
+class TestCalibration:
+    def test_held_out_p_values_are_uniform_on_fresh_normal_data(self):
+        # Frames that are independent, so that shares of them are exact enough.
+        normal, fresh = np.random.default_rng(0).normal(size=(2, 4000, 3)) @ np.array(
+            [[1.0, 0.9, 0], [0, 0.5, 0], [1, 0, 1]]
+        )
+        model = DensityRatioHMM(1, novelty=True, n_basis=50, sigma=1.0, rho=0.01, random_state=0).fit(normal).model_
+        pvalues = np.exp(-model.evidence.novelty.surprise(frames_of(model, fresh)))
+        for level in (0.01, 0.1, 0.5):
+            assert_allclose(np.mean(pvalues <= level, axis=0), level, rtol=0.35)
+
+    def test_the_mean_of_e_on_fresh_normal_data_is_at_most_one(self, plant):
+        assert np.exp(plant.novelty_score(FRESH)).mean() < 1.2
+
+    def test_rate_and_duration_hold_on_normal_data(self, plant):
+        expected = plant.novelty.rate * plant.novelty.duration
+        assert plant.novelty_proba(FRESH).mean() < 2 * expected / (1 + expected)
+
+    def test_a_bias_that_breaks_correlations_is_found(self, plant):
+        samples, truth = sensors(2000, n_sensors=4, faults=("bias",), n_events=3, random_state=2)
+        assert (plant.novelty_proba(samples)[truth == "bias"] > 0.5).mean() > 0.8
+
+
+class TestSources:
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {},
+            {"ratio": "least-squares"},
+            {"ratio": FromClassifier(LogisticRegression())},
+            {"window": 3},
+            {"durations": "negative-binomial"},
+        ],
+    )
+    def test_every_source_finds_the_strange_stretch(self, settings):
+        fitted = DensityRatioHMM(novelty=True, random_state=0, n_basis=50, **settings).fit(X, Y)
+        assert np.mean((fitted.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.95
+
+    def test_a_source_of_the_user_in_a_stream(self):
+        fitted = DensityRatioHMM(novelty=True, ratio=FromClassifier(LogisticRegression())).fit(X, Y)
+        stream = fitted.model_.stream()
+        novelty = [stream.step(x) is not None and stream.novelty for x in MIXED]
+        assert_allclose(novelty, fitted.novelty_proba(MIXED), atol=1e-9)
+
+    def test_without_labels(self):
+        fitted = DensityRatioHMM(1, novelty=True, n_basis=50, random_state=0).fit(X)
+        assert np.mean((fitted.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.97
+
+    def test_partly_labelled(self):
+        fitted = DensityRatioHMM(novelty=True, n_basis=50, random_state=0).fit(X, np.where(np.arange(400) < 300, Y, -1))
+        assert np.mean((fitted.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.95
+
+    def test_single_precision(self, fitted):
+        assert_allclose(fitted.novelty_proba(MIXED.astype(np.float32)), fitted.novelty_proba(MIXED), atol=1e-3)
+
+    def test_partial_fit_keeps_what_the_first_block_says_of_the_unknown(self):
+        settings = {"novelty": True, "n_basis": 50, "sigma": 1.0, "rho": 0.01, "random_state": 0}
+        estimator = DensityRatioHMM(**settings).partial_fit(X[:200], Y[:200])
+        first = estimator.model_.evidence.novelty
+        estimator.partial_fit(X[200:], Y[200:])
+        assert estimator.model_.evidence.novelty is first
+        assert np.mean((estimator.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.95
+
+    def test_a_class_of_one_frame(self):
+        labels = Y.copy()
+        labels[7] = 9
+        with pytest.warns(UserWarning, match="fewer than 3 complete frames"):
+            fitted = DensityRatioHMM(novelty=True, n_basis=50, sigma=1.0, rho=0.01, random_state=0).fit(X, labels)
+        assert np.isfinite(fitted.novelty_proba(X)).all()
+
+    def test_weights_of_zero_leave_frames_out(self):
+        samples, weights = X.copy(), np.ones(400)
+        samples[:20], weights[:20] = 300.0, 0.0
+        settings = {"n_basis": 50, "sigma": 1.0, "rho": 0.01, "random_state": 0}
+        fitted = DensityRatioHMM(novelty=True, **settings).fit(samples, Y, sample_weight=weights)
+        assert fitted.novelty_score(samples)[:20].min() > fitted.novelty_score(samples)[20:].max()
+
+
+class TestFiles:
+    def test_a_saved_model_says_the_same(self, fitted, tmp_path):
+        fitted.save(tmp_path / "model.drhmm")
+        loaded = drhmm.load(tmp_path / "model.drhmm")
+        assert loaded.fingerprint == fitted.model_.fingerprint
+        assert_array_equal(loaded.novelty_proba(MIXED), fitted.model_.novelty_proba(MIXED))
+
+    def test_a_pickled_model_says_the_same(self, fitted):
+        copied = pickle.loads(pickle.dumps(fitted.model_))
+        assert_array_equal(copied.novelty_proba(MIXED), fitted.novelty_proba(MIXED))
+
+    def test_a_pickled_model_of_a_source(self):
+        fitted = DensityRatioHMM(novelty=True, ratio=FromClassifier(LogisticRegression())).fit(X, Y)
+        copied = pickle.loads(pickle.dumps(fitted.model_))
+        assert_array_equal(copied.novelty_proba(MIXED), fitted.novelty_proba(MIXED))
+
+
+class TestColumns:
+    def test_a_biased_sensor_sticks_out(self, plant):
+        samples = FRESH[:50].copy()
+        samples[:, 2] += 3.0
+        assert_array_equal(np.nansum(plant.novelty_columns(samples), axis=0).argmax(), 2)
+
+    def test_parts_of_the_gaussian_are_its_squared_distance(self, plant):
+        evidence, frames = plant.evidence.novelty, frames_of(plant, FRESH[:20])
+        densities = evidence.densities
+        white = (frames - densities.means[0]) @ densities.gaussian_whitening.T
+        assert_allclose(evidence._gaussian_parts(frames).sum(axis=1), (white**2).sum(axis=1), rtol=1e-10)
+
+    def test_the_part_of_a_kernel_column_is_what_leaving_it_out_changes(self, plant):
+        evidence, frames = plant.evidence.novelty, frames_of(plant, FRESH[:5])
+        densities, left = evidence.densities, [0, 1, 3]
+        shared = np.linalg.inv(densities.whitening.T @ densities.whitening)
+        back = np.linalg.inv(densities.whitening)
+        centers = densities.centers @ back.T + densities.origin
+        whitening = np.linalg.inv(np.linalg.cholesky(shared[np.ix_(left, left)]))
+        without = reference.kernel_score(
+            frames[:, left],
+            densities.origin[left],
+            whitening,
+            (centers - densities.origin)[:, left] @ whitening.T,
+            densities.weights,
+            densities.width,
+        )
+        expected = evidence.scores(frames)[:, 1] - without
+        assert_allclose(evidence._kernel_parts(frames)[:, 2], expected, atol=1e-9)
+
+    def test_a_window_adds_up_its_samples(self):
+        fitted = DensityRatioHMM(1, novelty=True, window=2, n_basis=50, random_state=0).fit(NORMAL[:500])
+        parts = fitted.model_.novelty_columns(NORMAL[:10])
+        assert parts.shape == (10, 4)
+        assert np.isnan(parts[0]).all()
+        assert np.isfinite(parts[1:]).all()
+
+
+class TestExcursions:
+    def test_they_are_those_of_the_cumulative_sum(self):
+        logs = np.array([1.0, -3.0, 2.0, 2.0, -1.0, -5.0, np.nan, 0.5])
+        found = Excursions.of(logs, [6, 2])
+        assert_array_equal(found.sums, [[0, 0, 0, 1], [0, 2, 4, 4], [1, 1, 1, 0.5]])
+        assert_array_equal(found.frames, [[0, 0, 0, 1], [0, 2, 3, 2], [1, 1, 1, 0.5]])
+        assert found.n_frames == 7
+
+
+class TestBadInput:
+    def test_the_name_of_the_evidence(self):
+        with pytest.raises(ValueError, match="novelty_evidence must be one of"):
+            DensityRatioHMM(novelty=True, novelty_evidence="q").fit(X, Y)
+
+    def test_columns_of_the_rule_of_the_paper(self):
+        settings = {"n_basis": 50, "sigma": 1.0, "rho": 0.01}
+        model = DensityRatioHMM(novelty=True, novelty_evidence="paper", **settings).fit(X, Y).model_
+        with pytest.raises(ValueError, match="novelty_evidence='calibrated'"):
+            model.novelty_columns(X)
+
+    def test_covariances_that_do_not_fit_in_memory(self, monkeypatch):
+        monkeypatch.setattr("drhmm.novelty_evidence.MOST_NUMBERS", 10)
+        with pytest.raises(ValueError, match="use a smaller window, or novelty_evidence='paper'"):
+            DensityRatioHMM(novelty=True, n_basis=50, sigma=1.0, rho=0.01).fit(X, Y)
+
+    def test_a_table_of_another_model(self, fitted):
+        evidence = fitted.model_.evidence
+        with pytest.raises(ValueError, match="states and the frames"):
+            replace(evidence, novelty=replace(evidence.novelty, densities=_densities(3)))
+
+
+def _densities(n_columns):
+    random = np.random.RandomState(0)
+    return learn_densities(random.normal(size=(50, n_columns)), np.ones((50, 1)), np.ones(50), 1.0, random)
