@@ -352,9 +352,9 @@ class StreamBatch(_Live):
         if report[0] != 0:
             self._raise(report, report[1], int(self.n_frames[report[1]]))
         if self._watches:
-            unknown = self._live.unknown().tolist()
+            unknown, gaps = self._live.unknown().tolist(), np.asarray(checked).tolist()
             for row in np.flatnonzero(mask).tolist():
-                self._watches[row].step(unknown[row], int(checked[row]))
+                self._watches[row].step(unknown[row], gaps[row])
         return posteriors
 
     @property
