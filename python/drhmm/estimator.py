@@ -40,7 +40,7 @@ from .ratios.pool import Pool, evidence_of
 from .ratios.source import check_source, class_shares
 from .selection import Selection
 from .stays import DurationRules, check_minimum, minimum_stays
-from .summary import SCALE_REASON, TYPICAL, typical_values
+from .summary import SCALE_REASON, TYPICAL, Quantiles, typical_values
 from .tempering import tempered
 from .training import TrainingFrames, class_weights, row_weights
 from .transitions import ChainRules, chain_rules
@@ -549,6 +549,6 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         return self
 
 
-def _typical(sequences: Sequences, training: TrainingFrames, targets: Array) -> list[list[list[float | None]]]:
+def _typical(sequences: Sequences, training: TrainingFrames, targets: Array) -> Quantiles | None:
     """Typical values of the samples at the complete frames of each state."""
     return typical_values(sequences.samples[training.rows], targets.argmax(axis=1), targets.shape[1])
