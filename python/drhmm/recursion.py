@@ -259,7 +259,7 @@ def viterbi_log_probability(
     >>> problem = np.log([[4.0, 1.0], [1.0, 4.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
     >>> best = recursion.viterbi_log_probability(*problem) - recursion.log_likelihood(*problem)
     >>> np.exp(best).round(3)
-    array([0.379])
+    array([0.404])
     """
     chain, evidence, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
     report, _, log_probabilities = _core.viterbi(chain, evidence, parts, thread_count(n_threads), steps)
@@ -293,7 +293,7 @@ def log_likelihood(
     >>> from drhmm import recursion
     >>> A = [[0.9, 0.1], [0.1, 0.9]]
     >>> recursion.log_likelihood(np.log([[4.0, 1.0], [1.0, 4.0]]), A, [0.5, 0.5]).round(3)
-    array([1.558])
+    array([1.493])
     """
     problem = _problem(log_ratios, transmat, startprob, lengths, dt)
     log_likelihoods: Array = run("log_likelihood", *problem, thread_count(n_threads))
@@ -410,8 +410,8 @@ def transition_posteriors(
     >>> from drhmm import recursion
     >>> problem = np.log([[4.0, 1.0], [1.0, 4.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
     >>> recursion.transition_posteriors(*problem).round(3)
-    array([[[0.379, 0.168],
-            [0.011, 0.379]]])
+    array([[[0.404, 0.18 ],
+            [0.011, 0.404]]])
     """
     chain, evidence, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
     threads, n_states = thread_count(n_threads), evidence.shape[1]
