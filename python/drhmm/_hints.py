@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from ._validation import shown
 
@@ -24,20 +24,30 @@ OTHER_NAMES = {
 }
 
 
-def by_name(method: Callable[P, R]) -> Callable[P, R]:
-    """A method that says which argument a value without a name was meant to be."""
+def check_of_places(method: Callable[..., Any]) -> Callable[[tuple[Any, ...]], None]:
+    """What raises a TypeError for a value without a name that has to have one, and says which was probably meant."""
     parameters = inspect.signature(method).parameters.values()
     most = sum(one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for one in parameters)
-    first = next(one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY)
-    taken = [one.name for one in parameters][1:most]
+    first = next((one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY), None)
+    taken = ", ".join([one.name for one in parameters][1:most])
+
+    def check(arguments: tuple[Any, ...]) -> None:
+        if len(arguments) > most and first is not None:
+            raise TypeError(
+                f"{method.__name__} takes {taken} by place and everything else by name: did you mean "
+                f"{method.__name__}({taken}, {first}={shown(arguments[most], 30)})?"
+            )
+
+    return check
+
+
+def by_name(method: Callable[P, R]) -> Callable[P, R]:
+    """A method that says which argument a value without a name was meant to be."""
+    check = check_of_places(method)
 
     @wraps(method)
     def checked(*arguments: P.args, **named: P.kwargs) -> R:
-        if len(arguments) > most:
-            raise TypeError(
-                f"{method.__name__} takes {', '.join(taken)} by place and everything else by name: did you mean "
-                f"{method.__name__}({', '.join(taken)}, {first}={shown(arguments[most], 30)})?"
-            )
+        check(arguments)
         return method(*arguments, **named)
 
     return checked

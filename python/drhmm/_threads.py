@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from ._hints import check_of_places
 from ._validation import thread_count
 
 _P = ParamSpec("_P")
@@ -40,10 +41,12 @@ def limited_threads(n_threads: int) -> AbstractContextManager[object]:
 
 
 def with_own_threads(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A method that keeps all libraries to the `n_threads` of its object."""
+    """A method that keeps all libraries to the `n_threads` of its object, and answers as `_hints.by_name` does."""
+    check = check_of_places(method)
 
     @functools.wraps(method)
     def limited(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        check(args)
         with limited_threads(thread_count(args[0].n_threads)):  # type: ignore[attr-defined]
             return method(*args, **kwargs)
 

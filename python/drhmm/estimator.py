@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from ._hints import by_name, check_settings
+from ._hints import check_settings
 from ._inference import BatchInference
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
@@ -40,7 +40,7 @@ from .ratios.pool import Pool, evidence_of
 from .ratios.source import check_source, class_shares
 from .selection import Selection
 from .stays import DurationRules, check_minimum, minimum_stays
-from .summary import SCALE_REASON, TYPICAL, typical_values
+from .summary import SCALE_REASON, TYPICAL, Quantiles, typical_values
 from .tempering import tempered
 from .training import TrainingFrames, class_weights, row_weights
 from .transitions import ChainRules, chain_rules
@@ -355,7 +355,6 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             raise ValueError(f"n_states is {self.n_states}, but y has {len(classes)} classes: {classes.tolist()}")
         return classes, codes
 
-    @by_name
     @with_own_threads
     def fit(
         self,
@@ -564,6 +563,6 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         return self
 
 
-def _typical(sequences: Sequences, training: TrainingFrames, targets: Array) -> list[list[list[float | None]]]:
+def _typical(sequences: Sequences, training: TrainingFrames, targets: Array) -> Quantiles | None:
     """Typical values of the samples at the complete frames of each state."""
     return typical_values(sequences.samples[training.rows], targets.argmax(axis=1), targets.shape[1])

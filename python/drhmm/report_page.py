@@ -157,15 +157,13 @@ def _where(evaluation: Evaluation, begin: int, end: int) -> str:
 
 def _under_the_signal(evaluation: Evaluation, begin: int, end: int, kind: str) -> Picture:
     figure = Figure(figsize=(9, 3.9), layout="constrained")
-    samples = evaluation.samples[begin:end]
-    scale = np.nanstd(evaluation.samples, axis=0)
-    with np.errstate(invalid="ignore"):
-        standardised = (samples - np.nanmean(evaluation.samples, axis=0)) / np.where(scale > 0, scale, 1.0)
+    framing = evaluation.model.evidence.framing
+    standardised = (evaluation.samples[begin:end] - framing.mean) / framing.scale
     truth, n_errors = evaluation.truth[begin:end], _errors(evaluation, begin, end)
     axes = sequence(
         standardised, evaluation.posteriors[begin:end], states=truth, names=evaluation.labels, figure=figure
     )
-    axes[0].set_ylabel("signal,\nstandardised", fontsize=8)
+    axes[0].set_ylabel("standardised", fontsize=8)
     known = int((truth != UNKNOWN).sum())
     named = f"A stretch {kind}" if kind != "worst" else "A worst stretch"
     words = f"{named}: {_where(evaluation, begin, end)}. Signal, true labels and posteriors; {n_errors:,} of {known:,} "

@@ -27,13 +27,22 @@ COLUMNS = "columns"
 #: Quantiles that say what is typical.
 QUANTILES = (0.1, 0.5, 0.9)
 
+#: Columns whose typical values are shown, and values that are recorded, at most.
+MOST_COLUMNS = 40
+MOST_RECORDED = 30_000
+
 #: States up to which all transitions are shown, and how many of the likeliest beyond.
 MOST_SHOWN = 10
 LIKELIEST = 3
 
 
-def typical_values(samples: Array, states: npt.NDArray[np.int64], n_states: int) -> list[list[list[float | None]]]:
-    """Quantiles of every column in every state, (S, d, 3); None in a state without samples."""
+Quantiles = list[list[list[float | None]]]
+
+
+def typical_values(samples: Array, states: npt.NDArray[np.int64], n_states: int) -> Quantiles | None:
+    """Quantiles of every column in every state, (S, d, 3); None in a state without samples, and where they are many."""
+    if n_states * samples.shape[1] * len(QUANTILES) > MOST_RECORDED:
+        return None
     own = [samples[states == state] for state in range(n_states)]
     values = [
         np.quantile(part, QUANTILES, axis=0).T if len(part) > 0 else np.full((samples.shape[1], 3), np.nan)
@@ -87,13 +96,16 @@ def _states(model: Model) -> TextTable:
 
 def _typical(model: Model, typical: Any) -> TextTable:
     rows = []
-    for place, name in enumerate(column_names_of(model)):
+    for place, name in enumerate(column_names_of(model)[:MOST_COLUMNS]):
         cells = []
         for state in range(model.n_states):
             low, middle, high = typical[state][place]
             cells.append("" if middle is None else f"{short(middle)} ({short(low)} to {short(high)})")
         rows.append([name, *cells])
-    return TextTable("typical values: the median, and 10 % to 90 % of frames", ["column", *labels_of(model)], rows)
+    title = "typical values: the median, and 10 % to 90 % of frames"
+    if model.n_features > MOST_COLUMNS:
+        title += f"; {MOST_COLUMNS} of {model.n_features} columns"
+    return TextTable(title, ["column", *labels_of(model)], rows)
 
 
 def _transitions(model: Model) -> TextTable:
