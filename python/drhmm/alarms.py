@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)?\s*(ms|s|min|h|d|w)\s*")
 
-#: Declustered peaks that a level is extrapolated from, where there are so many. On ten seeds of `datasets.sensors`, with 20 of
-#: them one false alarm a week became 0.25 to 3, with 40 it became 0.25 to 1.5.
+#: Declustered peaks that a level is extrapolated from, where there are so many. On ten seeds of `datasets.sensors`, one
+#: false alarm a week became 0.25 to 3 with 20 of them, and 0.25 to 1.5 with 40.
 N_PEAKS = 40
 
 #: How far above its level the cumulative sum counts: what is more would only delay the end of an alarm.
