@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import drhmm
-from drhmm import DensityRatioHMM, SnapshotError
+from drhmm import DensityRatioHMM, SnapshotError, plotting
 from drhmm.alarms import MARGIN, Alarm, Watch, frames_of, make_alarm
 from drhmm.cli.followed import FollowedSequences
 from drhmm.cli.lines import Observation
@@ -94,7 +94,7 @@ class TestEpisodes:
     def test_the_biased_column_sticks_out_by_name(self, alarm):
         samples = FRESH[:400].copy()
         samples[200:300, 1] += 3.0
-        (episode,) = [one for one in alarm.episodes(samples) if one.begin >= 200 and one.end <= 340][:1]
+        (episode,) = [one for one in alarm.episodes(samples) if one.begin <= 250 < one.end]
         assert episode.columns[0][0] == "flow"
         assert 0.85 < sum(share for _, share in episode.columns) <= 1 + 1e-12
 
@@ -268,6 +268,27 @@ class TestBadInput:
         monkeypatch.setattr(Alarm, "numbers", lambda self: (-1.0, 1.0, 1.0, 1.0, 1.0, 1.0))
         with pytest.raises(SnapshotError, match="does not hold an alarm"):
             model.resume(stream.snapshot())
+
+
+class TestPicture:
+    def test_every_episode_is_a_band(self, model, alarm):
+        scores = model.novelty_score(FAULTY)
+        above, below = plotting.alarms(scores, alarm, truth=TRUTH != "normal")
+        n_episodes = len(alarm.episodes(FAULTY))
+        assert len(above.patches) == len(below.patches) == n_episodes
+        assert_allclose(above.lines[0].get_ydata(), scores)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"scores": np.zeros((3, 2))}, r"scores must have the shape \(T,\)"),
+            ({"alarm": 1.0}, "alarm must be one of model.alarm, got float"),
+            ({"truth": np.zeros(4, dtype=bool)}, "truth must have one bool for each of 3 frames"),
+        ],
+    )
+    def test_what_cannot_be_drawn(self, alarm, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            plotting.alarms(**({"scores": np.zeros(3), "alarm": alarm} | arguments))
 
 
 class TestSensors:

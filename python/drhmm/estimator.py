@@ -407,6 +407,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             precision=float(np.finfo(sequences.dtype).eps),
             resist_outliers=not (codes != UNKNOWN).any(),
         )
+        if len(classes) == 1:  # there is nothing that EM could find out
+            codes = np.zeros_like(codes)
         weights = row_weights(self.class_weight, sample_weight, sequences, codes, classes)
         training = TrainingFrames(sequences, framing, codes, len(classes), weights)
         if len(classes) > len(training.rows):
