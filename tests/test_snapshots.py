@@ -107,8 +107,8 @@ def test_of_another_kind_is_refused(snapshot):
 
 def test_of_a_newer_format_is_refused(snapshot):
     newer = bytearray(snapshot)
-    newer[8:10] = (3).to_bytes(2, "little")
-    with pytest.raises(SnapshotError, match="has the format 3, this version of drhmm reads 2"):
+    newer[8:10] = (4).to_bytes(2, "little")
+    with pytest.raises(SnapshotError, match="has the format 4, this version of drhmm reads 3"):
         live.model("novelty").resume(signed(bytes(newer)))
 
 
