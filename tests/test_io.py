@@ -480,7 +480,7 @@ class TestFirstFormat:
 
     def test_its_snapshot_is_refused_with_its_format(self):
         snapshot = np.load(self.PATH.with_suffix(".npz"))["snapshot"].tobytes()
-        with pytest.raises(drhmm.SnapshotError, match="has the format 1, this version of drhmm reads 2"):
+        with pytest.raises(drhmm.SnapshotError, match="has the format 1, this version of drhmm reads 3"):
             drhmm.load(self.PATH).resume(snapshot)
 
     def test_is_saved_in_the_format_of_today(self):
@@ -503,6 +503,22 @@ class TestSecondFormat:
         expected = np.load(self.PATH.with_suffix(".npz"))
         model = drhmm.load(self.PATH)
         np.testing.assert_allclose(model.predict_proba(expected["X"], method=method), expected[method], atol=1e-12)
+
+
+class TestThirdFormat:
+    """The same for a file with calibrated evidence for the unknown, and an alarm."""
+
+    PATH = Path(__file__).parent / "data" / "format_3.drhmm"
+
+    def test_answers_as_it_did(self):
+        expected = np.load(self.PATH.with_suffix(".npz"))
+        model = drhmm.load(self.PATH)
+        np.testing.assert_allclose(model.novelty_proba(expected["X"]), expected["novelty"], atol=1e-12)
+
+    def test_its_alarm_sounds_as_it_did(self):
+        expected = np.load(self.PATH.with_suffix(".npz"))
+        episodes = drhmm.load(self.PATH).own_alarm.episodes(expected["X"])
+        assert [[one.begin, one.end] for one in episodes] == expected["episodes"].tolist()
 
 
 class TestWriting:

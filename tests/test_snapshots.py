@@ -107,8 +107,8 @@ def test_of_another_kind_is_refused(snapshot):
 
 def test_of_a_newer_format_is_refused(snapshot):
     newer = bytearray(snapshot)
-    newer[8:10] = (3).to_bytes(2, "little")
-    with pytest.raises(SnapshotError, match="has the format 3, this version of drhmm reads 2"):
+    newer[8:10] = (4).to_bytes(2, "little")
+    with pytest.raises(SnapshotError, match="has the format 4, this version of drhmm reads 3"):
         live.model("novelty").resume(signed(bytes(newer)))
 
 
@@ -155,7 +155,7 @@ def test_labels_without_json_have_snapshots():
 def test_a_giant_number_of_rows_is_refused(snapshot):
     model = live.model("novelty")
     changed = bytearray(model.stream_batch(2).snapshot())
-    changed[11:19] = (2**60).to_bytes(8, "little")
+    changed[12:20] = (2**60).to_bytes(8, "little")
     with pytest.raises(SnapshotError, match="its size does not fit"):
         model.resume_batch(signed(bytes(changed)))
 

@@ -1,6 +1,7 @@
-"""How the files of the second format were made; run it only for a new format, and keep the old files.
+"""How the files of the third format were made; run it only for a new format, and keep the old files.
 
-Those of the first format were made in the same way, by drhmm 0.1 of October 2026, with ``window=2, novelty=True``.
+Those of the first and second format were made in the same way, by drhmm 0.1 of October and November 2026, with
+``window=2, novelty=True``, and with ``window=2, transition_temper=0.6``.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ FOLDER = Path(__file__).parent
 
 X, y = blobs(7, n_frames=150)
 names = np.array(["low", "middle", "high"])
-model = DensityRatioHMM(window=2, n_basis=12, transition_temper=0.6, random_state=0).fit(X, names[y]).model_
+settings = {"n_basis": 12, "sigma": 1.0, "rho": 0.01, "random_state": 0}
+model = DensityRatioHMM(window=2, novelty=True, **settings).fit(X, names[y]).model_
 model = replace(model, feature_names=("first", "second"))
-model.save(FOLDER / "format_2.drhmm")
-samples = X[:20] + 0.5
-answers = {method: model.predict_proba(samples, method=method) for method in ("smooth", "filter")}
-np.savez(FOLDER / "format_2.npz", X=samples, **answers)
+model = model.with_alarm(model.alarm(1, per=100, hold_off=5))
+model.save(FOLDER / "format_3.drhmm")
+samples = X[:40] + 0.5
+samples[20:30] += 30.0
+episodes = [[episode.begin, episode.end] for episode in model.own_alarm.episodes(samples)]
+np.savez(FOLDER / "format_3.npz", X=samples, novelty=model.novelty_proba(samples), episodes=episodes)
