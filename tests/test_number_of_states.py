@@ -80,7 +80,7 @@ class TestGain:
 
 class TestSelectStates:
     @pytest.mark.slow
-    @pytest.mark.parametrize("n_states", [2, 4])
+    @pytest.mark.parametrize("n_states", [2, 3])
     def test_finds_the_number_of_clouds(self, n_states):
         X, _ = sticky(500, n_states, 1)
         found = select_states(X, range(2, 6), estimator=DensityRatioHMM(n_basis=40), random_state=0, n_threads=1)
