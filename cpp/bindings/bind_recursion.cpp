@@ -18,7 +18,7 @@ namespace drhmm::bindings {
 
 namespace {
 
-// The chain of a model with durations: how it leaves a state follows from the ordinary transition matrix.
+// The chain of a model with durations. The ordinary transition matrix says how it leaves a state.
 StageRules stage_rules(const ConstRows& transmat, const Steps& sizes, const Array& stay, const Array& skip, double rate,
                        double keep, const std::optional<Array>& back) {
   const Index n = transmat.rows();
@@ -33,7 +33,7 @@ StageRules stage_rules(const ConstRows& transmat, const Steps& sizes, const Arra
     rules.leaving(i, i) = 0;
     const double away = rules.leaving.row(i).sum();
     if (away > 0) rules.leaving.row(i) /= away;
-    rules.leave[i] = away;  // of a single stage: 1 - stay has fewer digits
+    rules.leave[i] = away;  // for a single stage: 1 - stay would lose digits
   }
   Index n_stages = 0;
   for (const Index size : rules.size) n_stages += size;
@@ -78,7 +78,7 @@ std::shared_ptr<Chain> make_chain(const Array& transmat, const Array& startprob,
   return std::make_shared<Chain>(rules, pi, way);
 }
 
-// Shapes checked once for all recursions.
+// Checks the shapes once for all recursions.
 struct Problem {
   Evidence evidence;
   Index n_frames;
