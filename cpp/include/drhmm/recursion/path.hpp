@@ -204,7 +204,7 @@ Status best_path(const Operator& op, const Vector& log_start, const Evidence& ev
                  GapPaths& gaps, std::int64_t* path, double* log_probability) {
   constexpr Index kBlock = 16;  // frames after which scores are taken from the best of them again
   const Index n = op.n_states();
-  const Index room = (n + kLanes<double> - 1) / kLanes<double> * kLanes<double>;
+  const Index room = op.template stride<Best>();
   detail::Origins<Operator::kStates> origins(n_frames, n);
   std::vector<Best> memory(static_cast<std::size_t>(2 * room));
   Best *const scores = memory.data(), *const next = scores + room;
