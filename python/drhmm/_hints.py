@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -53,11 +53,17 @@ def by_name(method: Callable[P, R]) -> Callable[P, R]:
     return checked
 
 
-def check_settings(kind: str, given: Iterable[str], settings: Iterable[str]) -> None:
-    """Raise a TypeError for a setting that there is not, with the one that was probably meant."""
-    known = list(settings)
-    for name in given:
-        if name not in known:
-            nearest = [OTHER_NAMES[name]] if name in OTHER_NAMES else get_close_matches(name, known, n=1)
-            hint = f": did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(known)}"
-            raise TypeError(f"{kind} has no setting {name!r}{hint}")
+def known_settings(construct: Callable[P, R]) -> Callable[P, R]:
+    """A constructor that says which setting was probably meant by one that there is not."""
+    known = list(inspect.signature(construct).parameters)[1:]
+
+    @wraps(construct)
+    def checked(*arguments: P.args, **settings: P.kwargs) -> R:
+        for name in settings:
+            if name not in known:
+                nearest = [OTHER_NAMES[name]] if name in OTHER_NAMES else get_close_matches(name, known, n=1)
+                hint = f": did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(known)}"
+                raise TypeError(f"{type(arguments[0]).__name__} has no setting {name!r}{hint}")
+        return construct(*arguments, **settings)
+
+    return checked

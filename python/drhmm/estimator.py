@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from ._hints import check_settings
+from ._hints import known_settings
 from ._inference import BatchInference
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
@@ -44,9 +44,6 @@ from .summary import SCALE_REASON, TYPICAL, Quantiles, typical_values
 from .tempering import tempered
 from .training import TrainingFrames, class_weights, row_weights
 from .transitions import ChainRules, chain_rules
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -178,12 +175,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     True
     """
 
-    def __new__(cls, *_: Any, **settings: Any) -> Self:
-        """An estimator; a TypeError says which setting was probably meant by one that there is not."""
-        check_settings(cls.__name__, settings, cls._get_param_names())
-        made: Self = super().__new__(cls)
-        return made
-
+    @known_settings
     def __init__(
         self,
         n_states: int | None = None,
