@@ -60,6 +60,13 @@ class Baby:
         A made-up name, and "M" or "F".
     dayoflife, gestation : int
         Age in days, and weeks of gestation at birth.
+
+    Examples
+    --------
+    >>> from drhmm.datasets import monitor
+    >>> baby = monitor(1, 3600, random_state=0)[0]
+    >>> "HR" in baby.labels, baby.n_samples
+    (True, 3600)
     """
 
     channels: Array

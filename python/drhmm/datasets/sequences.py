@@ -36,6 +36,12 @@ def markov_chain(
     -------
     ndarray of shape (n_samples,)
         State indices.
+
+    Examples
+    --------
+    >>> from drhmm.datasets import markov_chain
+    >>> markov_chain(4, [[0.0, 1.0], [1.0, 0.0]], [1.0, 0.0], random_state=0)
+    array([0, 1, 0, 1])
     """
     check_integer(n_samples, "n_samples", low=1)
     transmat = as_transmat(transmat, len(np.asarray(transmat)))
@@ -61,7 +67,7 @@ def _sticky_chain(n_samples: int, n_states: int, stay: float, random: np.random.
 
 
 def _drawn_stays(n_samples: int, n_states: int, durations: Any, random: np.random.RandomState) -> npt.NDArray[np.int64]:
-    """A path with stays that are drawn evenly from (shortest, longest), each followed by any other state."""
+    """A path whose stays are drawn evenly from (shortest, longest). Any other state can follow a stay."""
     check_integer(n_samples, "n_samples", low=1)
     if not isinstance(durations, list | tuple) or len(durations) != 2:
         raise ValueError(f"durations must be two integers, the shortest and the longest stay, got {durations!r}")
@@ -95,6 +101,13 @@ def moons(
         Points.
     y : ndarray of shape (n_samples,)
         States 0 and 1.
+
+    Examples
+    --------
+    >>> from drhmm.datasets import moons
+    >>> X, y = moons(500, random_state=0)
+    >>> X.shape, y.shape
+    ((500, 2), (500,))
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
@@ -111,6 +124,13 @@ def rings(
     """Points on three circles around the origin, of radius 1, 2 and 3; the state says on which.
 
     Parameters and returns as in `moons`, with states 0, 1 and 2; `noise` is radial.
+
+    Examples
+    --------
+    >>> from drhmm.datasets import rings
+    >>> X, y = rings(500, random_state=0)
+    >>> X.shape, y.shape
+    ((500, 2), (500,))
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
@@ -126,6 +146,13 @@ def blobs(
     """Three overlapping round clouds with centres 2 apart; the state says from which a point comes.
 
     Parameters and returns as in `moons`, with states 0, 1 and 2; `noise` is the standard deviation of a cloud.
+
+    Examples
+    --------
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(500, random_state=0)
+    >>> X.shape, y.shape
+    ((500, 2), (500,))
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
@@ -156,8 +183,8 @@ def sines(
     stay : float
         Probability of staying in a regime.
     durations : (int, int), optional
-        The shortest and the longest stay in a regime, both included, in place of `stay`: (20, 40) draws every stay
-        from 20 to 40 samples with equal probability. The last one is cut by the end.
+        The shortest and the longest stay in a regime, both included, instead of `stay`. (20, 40) draws every stay
+        from 20 to 40 samples with equal probability. The end of the sequence cuts the last one.
     random_state : int, RandomState or None
         Seed.
 
@@ -196,6 +223,13 @@ def sines_training(
         One signal per regime.
     y : list of ndarray
         The regime of each sample.
+
+    Examples
+    --------
+    >>> from drhmm.datasets import sines_training
+    >>> X, y = sines_training(100, random_state=0)
+    >>> len(X), X[0].shape
+    (3, (103, 1))
     """
     check_integer(n_per_state, "n_per_state", low=1)
     check_integer(window, "window", low=1)

@@ -67,15 +67,15 @@ ABNORMAL = Kind(20, 45, 240, 1200, 60, events.abnormal)
 
 
 def monitor(n_babies: int = 15, n_samples: int = DAY, *, activity: float = 1.0, random_state: Any = None) -> list[Baby]:
-    """Babies in intensive care, simulated: drifting vital signs, known conditions, unknown ones and dropouts.
+    """Simulate babies in intensive care: drifting vital signs, known conditions, unknown ones and dropouts.
 
-    The structure is that of the recordings of Quinn, Williams and McIntosh (2009): channels that differ between babies
-    (blood pressure in two of three), baselines that differ and drift, and for each condition the intervals that an
-    annotator marked, give or take a few seconds. Bradycardias are dips of the heart rate with a recovery; blood samples
-    are artificial ramps in both pressures; a disconnected core temperature probe falls exponentially to the temperature
-    of the incubator; an open incubator loses humidity, and its baby is handled; recalibrations (TCP) take the
-    transcutaneous probe off; abnormal stretches are any of eight patterns without a name. Conditions overlap, the heart
-    rate also speeds up and slows down without any condition, and sensors drop out.
+    The recordings have the structure of those of Quinn, Williams and McIntosh (2009). The channels differ between
+    babies (two of three have blood pressure), and so do the baselines, which also drift. For each condition there are
+    the intervals that an annotator marked, give or take a few seconds. Bradycardias are dips of the heart rate with a
+    recovery; blood samples are artificial ramps in both pressures; a disconnected core temperature probe falls
+    exponentially to the temperature of the incubator; an open incubator loses humidity, and its baby is handled;
+    recalibrations (TCP) take the transcutaneous probe off; abnormal stretches are any of eight patterns without a name.
+    Conditions overlap, the heart rate also speeds up and slows down without any condition, and sensors drop out.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def monitor(n_babies: int = 15, n_samples: int = DAY, *, activity: float = 1.0, 
     n_samples : int
         Samples of each, one a second; a day by default.
     activity : float
-        How many times the usual number of events there is; above 1 for short recordings.
+        Multiplies the usual number of events; use more than 1 for short recordings.
     random_state : int, RandomState or None
         Seed.
 

@@ -9,7 +9,7 @@ from .member_source import MemberSource
 
 
 class Additive(MemberSource):
-    """Density ratios by additive least squares: for every column a straight line within its range, and decile steps.
+    """Density ratios by additive least squares: each column has a straight line within its range, and decile steps.
 
     Parameters
     ----------
@@ -27,10 +27,19 @@ class Additive(MemberSource):
 
     Notes
     -----
-    Features are 1, the values of the columns clipped to the range of the training frames, and an indicator of the
-    decile that each value is in; a ridge of 10 frames draws everything but the intercept to 0. One solution of linear
-    equations serves all states. Evidence that is nearly linear, and steps where a sensor switches, are learned from
-    few frames.
+    The features are 1, the value of each column clipped to the range of the training frames, and an indicator of its
+    decile. A ridge of 10 frames draws everything but the intercept to 0. One linear system serves all states. A few
+    frames suffice to learn nearly linear evidence, and steps where a sensor switches.
+
+    Examples
+    --------
+    >>> from drhmm.datasets import blobs
+    >>> from drhmm.ratios import Additive
+    >>> frames, y = blobs(300, random_state=0)
+    >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
+    >>> source = Additive().fit(frames, targets)
+    >>> bool((source.log_ratios(frames).argmax(axis=1) == y).mean() > 0.85)
+    True
     """
 
     def __init__(self, floor: float = 0.02, n_threads: int | None = None) -> None:

@@ -17,12 +17,12 @@ class FromClassifier(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     classifier : scikit-learn classifier
-        It is cloned before it is fitted.
+        The source fits a clone of it.
     prior : {"training", "uniform"}
         The class shares that the classifier's probabilities assume: those of the training frames, or equal ones (for
         a classifier with ``class_weight="balanced"``).
     floor : float
-        Smallest probability, for balanced classes; keeps one overconfident frame from excluding a state.
+        Smallest probability, for balanced classes. It keeps one overconfident frame from excluding a state.
 
     Examples
     --------

@@ -21,9 +21,8 @@ class FromDensities(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     density : object with `fit` and `score_samples`, or {"kde", "gmm"}
-        Cloned and fitted once per state. "kde" is scikit-learn's KernelDensity with the bandwidth chosen by
-        cross-validation, "gmm" a GaussianMixture with the number of components chosen by BIC: with them the model is
-        a KDE-HMM or a GMM-HMM.
+        Cloned and fitted once per state. "kde" is scikit-learn's KernelDensity; cross-validation chooses the bandwidth.
+        "gmm" is a GaussianMixture; BIC chooses the number of components. The model is then a KDE-HMM or a GMM-HMM.
 
     Examples
     --------

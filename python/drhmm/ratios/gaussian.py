@@ -9,7 +9,7 @@ from .member_source import MemberSource
 
 
 class Gaussian(MemberSource):
-    """Density ratios of class Gaussians, whose covariances are drawn to the one that all states share.
+    """Density ratios of one Gaussian per state, with covariances shrunk to the pooled one.
 
     Parameters
     ----------
@@ -27,8 +27,18 @@ class Gaussian(MemberSource):
 
     Notes
     -----
-    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames): few frames of a
-    state are enough, and kernels correct what is not Gaussian when there are many.
+    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames). A few
+    frames per state are enough. With many frames, the kernels of a pool correct what is not Gaussian.
+
+    Examples
+    --------
+    >>> from drhmm.datasets import blobs
+    >>> from drhmm.ratios import Gaussian
+    >>> frames, y = blobs(300, random_state=0)
+    >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
+    >>> source = Gaussian().fit(frames, targets)
+    >>> bool((source.log_ratios(frames).argmax(axis=1) == y).mean() > 0.85)
+    True
     """
 
     def __init__(self, floor: float = 0.02, n_threads: int | None = None) -> None:

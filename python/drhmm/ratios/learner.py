@@ -1,6 +1,6 @@
-"""What learning asks of ratio sources: learn, hold out, follow soft labels, and become evidence.
+"""What learning needs from ratio sources: learn, hold out, follow soft labels, and become evidence.
 
-`Learner` is a source as `learning.py` sees it. Sources of this package are learners themselves; `Adapter` makes one of
+`Learner` is a source as `learning.py` sees it. The sources of this package are learners. `Adapter` makes a learner of
 any object with the two methods of a ratio source.
 """
 
@@ -19,7 +19,7 @@ from ..progress import Progress, no_progress
 from ..selection import Judge
 from .source import RatioSource, checked_log_ratios, class_shares, fit_copy
 
-#: Frames of a class that a source must have outside a fold to be fitted with that class.
+#: The fewest frames of a class outside a fold with which a source is fitted to that class.
 FEWEST_FRAMES = 2
 
 
@@ -27,7 +27,7 @@ FEWEST_FRAMES = 2
 class Task:
     """Frames (N, D) to learn from, the probability of each state at each, (N, S), their weights and folds, (N,).
 
-    ``judge`` says how good held-out estimates are, where labels can tell. ``weighted``: whether weights were given.
+    ``judge`` says how good held-out estimates are, if there are labels. ``weighted`` says whether weights were given.
     """
 
     frames: Array
@@ -45,7 +45,7 @@ class Task:
 
     @property
     def given_weights(self) -> Array | None:
-        """The weights, if there are any but ones."""
+        """The weights, or None if none were given."""
         return self.weights if self.weighted else None
 
     def rows(self, chosen: npt.NDArray[Any]) -> Task:
@@ -63,8 +63,8 @@ class Task:
 class Trained:
     """A fitted source and its name in a pool.
 
-    ``member`` has its arrays if it is one of ours, ``held_out`` the log ratios (N, S) of the frames of each fold from
-    those of the others, if they were asked for.
+    ``member`` has the arrays of a native member. ``held_out`` has the log ratios (N, S) of the frames of each fold,
+    learned from the other folds, if they were asked for.
     """
 
     name: str
@@ -74,14 +74,14 @@ class Trained:
 
 
 class Updates(Protocol):
-    """Learning from the soft labels of one iteration of EM after the other."""
+    """Learns from the soft labels of each iteration of EM."""
 
     def __call__(self, targets: Array) -> Array:
-        """Learn from targets (N, S); the log ratios of the same frames, (N, S)."""
+        """Learn from targets (N, S), and return the log ratios of the same frames, (N, S)."""
         ...
 
     def trained(self, targets: Array, hold_out: bool) -> list[Trained]:
-        """What the last soft labels give; without held-out log ratios, only what took part."""
+        """The members that the last soft labels give. Without held-out log ratios, only those that took part in EM."""
         ...
 
 
@@ -89,7 +89,7 @@ class Updates(Protocol):
 class Learner(Protocol):
     """A ratio source as learning sees it."""
 
-    #: Whether everything that it learns is sums over frames, which partial_fit and clusters can add up.
+    #: Whether it learns only sums over frames, which partial_fit and clusters can add up.
     adds_up: bool
 
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
@@ -97,22 +97,22 @@ class Learner(Protocol):
         ...
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
-        """For EM. Without a search, fixed settings take the place of cross-validation."""
+        """Updates for EM. Without a search, fixed settings replace cross-validation."""
         ...
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:
-        """Where the search for scales starts, and the scales where nothing can be judged, (M,) each."""
+        """The scales at which the search starts, and those to use without enough labels, (M,) each."""
         ...
 
 
 def equal_scales(n_members: int) -> tuple[Array, Array]:
-    """The same scale for all members; together they count as one."""
+    """The same scale for all members; the scales sum to 1."""
     scales = np.full(n_members, 1 / n_members)
     return scales, scales
 
 
 class Adapter:
-    """A learner of any source with the methods fit and log_ratios."""
+    """Makes a learner of any source with the methods fit and log_ratios."""
 
     adds_up = False
 
@@ -127,7 +127,7 @@ class Adapter:
     def _held_out(self, task: Task) -> Array:
         """Log ratios of every frame from a copy of the source that was fitted without the frame's fold.
 
-        A class that has fewer than two frames outside the fold is left out, and gets the smallest ratio of the others.
+        A class with fewer than two frames outside the fold is left out, and gets the smallest ratio of the others.
         """
         log_ratios = np.full_like(task.targets, np.nan)
         for fold in np.unique(task.folds):
@@ -145,7 +145,7 @@ class Adapter:
         return log_ratios
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
-        """The source is fitted anew in every iteration."""
+        """Fit the source again in every iteration."""
         return _Refits(self, task)
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:
@@ -154,7 +154,7 @@ class Adapter:
 
 
 class _Refits:
-    """Updates of a learner that learns from nothing in every iteration."""
+    """Updates of a learner that starts over in every iteration."""
 
     def __init__(self, learner: Learner, task: Task) -> None:
         self.learner, self.task = learner, task
@@ -168,12 +168,12 @@ class _Refits:
 
 
 def as_learner(source: RatioSource) -> Learner:
-    """The source itself if it is a learner, or one that uses it."""
+    """The source itself if it is a learner, else a learner that uses it."""
     return source if isinstance(source, Learner) else Adapter(source)
 
 
 def named(trained: Sequence[Trained]) -> list[Trained]:
-    """Members with different names: a name that occurs again gets a number."""
+    """Give members distinct names: a repeated name gets a number."""
     seen: dict[str, int] = {}
     renamed = []
     for one in trained:

@@ -18,7 +18,7 @@ from .learner import Task, Trained, Updates
 from .member_source import MemberSource
 from .source import check_width, class_shares, without_evidence
 
-#: Kernel centres with which sigma and rho are searched, and the evidence scale, if there are more; and per state.
+#: The largest number of kernel centres in the search for sigma, rho and the evidence scale; and the same per state.
 SELECTION_BASIS = 500
 SELECTION_BASIS_PER_STATE = 25
 
@@ -29,9 +29,9 @@ class LeastSquares(MemberSource):
     Parameters
     ----------
     n_basis : int, "auto" or None
-        Number of kernel centres, drawn from the training frames (all of them when there are fewer). "auto": 150, or 25
-        per state if these are more; None: every frame is a centre, as in the paper. Where there are more than 500 (and
-        more than 25 per state), sigma and rho are searched with that many.
+        Number of kernel centres, drawn from the training frames (all of them if there are fewer). "auto" is 150, or 25
+        per state if that is more. None makes every frame a centre, as in the paper. With more than 500 centres (and
+        more than 25 per state), the search for sigma and rho uses only so many.
     sigma : float or {"cv", "default"}
         Kernel width: a number, cross-validated, or the median distance between centres.
     rho : float or {"cv", "default"}
@@ -39,7 +39,7 @@ class LeastSquares(MemberSource):
         a number, cross-validated, or 0.003.
     floor : float
         Smallest posterior estimate, for balanced states: q_i is at least ``min(floor * S, 1/2) * prior_i``. 0 is the
-        rule of the paper, by which one noisy frame can exclude a state.
+        rule of the paper: one noisy frame can exclude a state.
     random_state : int, RandomState or None
         Seed of the choice of centres.
     n_threads : int, optional
@@ -54,15 +54,25 @@ class LeastSquares(MemberSource):
     prior_ : ndarray of shape (S,)
         Share of each state in the training frames.
     sigma_, rho_ : float
-        Kernel width and regularisation that were used.
+        The kernel width and the regularisation in use.
     selection_ : Selection or None
         The cross-validation table, if there was one.
 
     Notes
     -----
     With features ``phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2))``, Theta = (Phi^T Phi + rho N I)^-1 Phi^T M, and
-    w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), min(floor S, 1/2) n_i / N): where nothing
+    w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), min(floor S, 1/2) n_i / N). Where nothing
     fits, all ratios are 1.
+
+    Examples
+    --------
+    >>> from drhmm.datasets import blobs
+    >>> from drhmm.ratios import LeastSquares
+    >>> frames, y = blobs(300, random_state=0)
+    >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
+    >>> source = LeastSquares(n_basis=50, random_state=0).fit(frames, targets)
+    >>> bool((source.log_ratios(frames).argmax(axis=1) == y).mean() > 0.85)
+    True
     """
 
     def __init__(
@@ -89,7 +99,7 @@ class LeastSquares(MemberSource):
         super().check_parameters()
 
     def _begin(self, task: Task, search: bool = True) -> tuple[KernelMember, Array | None]:
-        """Centres, sigma and rho; held-out log ratios of the winner if there was a search."""
+        """Choose centres, sigma and rho; return held-out log ratios of the best if there was a search."""
         n_states = task.targets.shape[1]
         random_state = random_state_of(self.random_state)
         size = basis_size(self.n_basis, len(task.frames), n_states)
@@ -152,7 +162,7 @@ class LeastSquares(MemberSource):
         return selection.sigma, selection.rho, selection
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
-        """Centres, sigma, rho (from these targets) and one factor, for the targets of many iterations."""
+        """Choose centres, sigma and rho from these targets, and factor once for the targets of many iterations."""
         return SoftUpdates(self, task, paper, search)
 
 
@@ -176,14 +186,14 @@ class SoftUpdates:
         if self._factor is not None:
             theta = self._factor.solve(moment)
         else:
-            # The printed rule has the soft labels of class i inside its own Gram matrix.
+            # The printed rule puts the soft labels of class i into its own Gram matrix.
             factors = [self._regularized(np.ascontiguousarray(column)) for column in weighted.T]
             columns = [factor.solve(moment[:, [i]].copy()) for i, factor in enumerate(factors)]
             theta = np.ascontiguousarray(np.hstack(columns))
         return self.source._adopt(replace(self.member, theta=theta), class_shares(targets, self.task.weights))
 
     def __call__(self, targets: Array) -> Array:
-        """Learn from the targets; log ratios of the same frames, (N, S)."""
+        """Learn from the targets, and return the log ratios of the same frames, (N, S)."""
         return self._solve(targets).log_ratios(self.task.frames)
 
     def trained(self, targets: Array, hold_out: bool) -> list[Trained]:

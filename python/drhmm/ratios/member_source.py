@@ -1,4 +1,4 @@
-"""Ratio sources of which everything that is learned is arrays and sums over frames."""
+"""Ratio sources that learn only arrays and sums over frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .source import as_training, check_fitted, check_masses
 
 
 class MemberSource(BaseEstimator):  # type: ignore[misc]
-    """What the sources share that are members of the native pool; a subclass says how a member begins."""
+    """The base of all sources that are members of the native pool. A subclass says how a member begins."""
 
     adds_up = True
 
@@ -33,7 +33,7 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
         thread_count(self.n_threads)
 
     def _begin(self, task: Task, search: bool = True) -> tuple[Member, Array | None]:
-        """A member with everything but what sums give, and held-out log ratios if the search has left some."""
+        """A member before its sums are known, and held-out log ratios if the search computed them."""
         raise NotImplementedError
 
     def _adopt(self, member: Any, prior: Array) -> Any:
@@ -49,7 +49,7 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
         return self._fit(task)[0]
 
     def _fit(self, task: Task, hold_out: bool = False) -> tuple[Any, Array | None]:
-        """Itself, fitted, and held-out log ratios; the sums of folds serve both."""
+        """The fitted source, and held-out log ratios; both use the sums of the folds."""
         self.check_parameters()
         member, held_out = self._begin(task)
         needs_folds = hold_out and held_out is None
@@ -64,7 +64,7 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
         return [member.sums(part.frames, part.targets, part.weights) for part in parts]
 
     def _held_out(self, member: Member, task: Task, sums: list[Sums]) -> Array:
-        """Log ratios (N, S) of the frames of each fold from the member that the sums of the other folds give."""
+        """Log ratios (N, S) of the frames of each fold, from the member learned on the other folds."""
         held_out = np.empty_like(task.targets)
         for k, fold in enumerate(np.unique(task.folds)):
             others = member.learned_from(added(sums[:k] + sums[k + 1 :]))
@@ -73,16 +73,16 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
         return held_out
 
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
-        """A fitted copy, and what the frames of each fold look like to the others."""
+        """A fitted copy, with held-out log ratios if asked for."""
         fitted, held_out = copy.deepcopy(self)._fit(task, hold_out)
         return [Trained(fitted.member_.NAME, fitted, fitted.member_, held_out if hold_out else None)]
 
     def held_out(self, task: Task) -> Array:
-        """Held-out log ratios (N, S) for the targets of a task, with the member as it is but for what sums give."""
+        """Held-out log ratios (N, S) for the targets of a task. Only the sums of the member are learned again."""
         return self._held_out(self.member_, task, self._sums(self.member_, task, np.unique(task.folds)))
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
-        """Learned anew in every iteration."""
+        """Learn again in every iteration."""
         return _Refits(self, task)
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:

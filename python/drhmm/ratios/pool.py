@@ -23,10 +23,10 @@ from .learner import Learner, Task, Trained, Updates, as_learner, equal_scales, 
 from .least_squares import LeastSquares
 from .source import RatioSource, as_training, check_fitted, check_masses, check_source, checked_log_ratios
 
-#: Columns of a frame up to which additive and Gaussian members take part: their sums grow with the square of it.
+#: The most columns of a frame with additive and Gaussian members: their sums grow with the square of the columns.
 MOST_COLUMNS = 200
 
-#: Where the search for the scales of kernel, additive and Gaussian members starts, and where it ends without data.
+#: The scales of kernel, additive and Gaussian members at which the search starts, and those without enough data.
 START_SCALES = (0.5, 0.1, 0.5)
 USUAL_SCALES = (0.5, 0.0, 0.5)
 
@@ -34,20 +34,19 @@ USUAL_SCALES = (0.5, 0.0, 0.5)
 class Pool(BaseEstimator):  # type: ignore[misc]
     """A pool of ratio sources: log w_i(y) = sum_m kappa_m log w_i^(m)(y).
 
-    The default of `drhmm.DensityRatioHMM` is ``Pool()``: kernels, which can learn any ratio from enough frames,
-    additive ratios, which learn thresholds and straight lines from few, and class Gaussians, which need the fewest. The
-    scales kappa_m are learned by what smoothing makes of held-out evidence, so that a member that does not help is all
-    but silent.
+    `drhmm.DensityRatioHMM` uses ``Pool()`` by default. It has three members. Kernels learn any ratio from enough
+    frames. Additive ratios learn thresholds and straight lines from few. Class Gaussians need the fewest. Held-out
+    smoothing decides the scales kappa_m, so a member that does not help hardly counts.
 
     Parameters
     ----------
     sources : list of ratio sources, optional
-        `LeastSquares`, `Additive` and `Gaussian` by default, the latter two for frames of at most 200 columns. EM
-        follows the first; the others learn from the soft labels that it ends with, where labels can tell their scales.
+        By default `LeastSquares`, `Additive` and `Gaussian`, the latter two for frames of at most 200 columns. EM uses
+        the first source. The others learn from its final soft labels, if there are labels to judge their scales.
     n_basis, sigma, rho
-        Of the default's `LeastSquares`.
+        Settings of the default `LeastSquares`.
     floor : float
-        Smallest posterior estimate of the default's members, for balanced states.
+        Smallest posterior estimate of the default members, for balanced states.
     random_state : int, RandomState or None
         Seed of the choice of kernel centres.
     n_threads : int, optional
@@ -86,7 +85,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         self.n_threads = n_threads
 
     def check_parameters(self) -> None:
-        """Raise an error that names the first setting that cannot be."""
+        """Raise an error that names the first invalid setting."""
         check_basis(self.n_basis)
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
         thread_count(self.n_threads)
@@ -116,7 +115,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         return [as_learner(source) for source in copies]
 
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
-        """Every source learns for itself."""
+        """Let each source learn by itself."""
         self.check_parameters()
         learners = self._learners(task.frames.shape[1])
         return named([one for learner in learners for one in learner.learn(task, hold_out)])
@@ -128,14 +127,14 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         return _FirstFollows(first.updates(task, paper=paper, search=search), others, task)
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:
-        """Of the three default members, or equal ones."""
+        """The scales of the three default members, or equal ones."""
         if self.sources is None and n_members == len(START_SCALES):
             return np.array(START_SCALES), np.array(USUAL_SCALES)
         return equal_scales(n_members)
 
     @with_own_threads
     def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> Pool:
-        """Fit every source to frames (N, D) and targets (N, S); scales are the usual ones."""
+        """Fit every source to frames (N, D) and targets (N, S), with the usual scales."""
         frames, targets, weights = as_training(frames, targets, sample_weight)
         check_masses(weights @ targets)
         folds = contiguous_folds([len(frames)])
@@ -158,7 +157,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
 
 
 class _FirstFollows:
-    """Updates of the first source of a pool; the others join when soft labels are final and scales can be learned."""
+    """Updates of the first source of a pool. The others join when soft labels are final and scales can be learned."""
 
     def __init__(self, updates: Updates, others: Sequence[Learner], task: Task) -> None:
         self.updates, self.others, self.task = updates, others, task
@@ -173,9 +172,9 @@ class _FirstFollows:
 
 
 def evidence_of(trained: Sequence[Trained], framing: Framing, prior: Array, choice: Choice) -> Evidence:
-    """What was learned, for inference: arrays if all members are ours and of different kinds, the sources otherwise.
+    """Evidence for inference: arrays if all members are native and of different kinds, the sources otherwise.
 
-    A member of scale 0 is left out.
+    Leaves out members of scale 0.
     """
     used = [(one, scale) for one, scale in zip(trained, choice.scales, strict=True) if scale > 0]
     members = [replace(one.member, scale=float(scale)) for one, scale in used if one.member is not None]
@@ -188,7 +187,7 @@ def evidence_of(trained: Sequence[Trained], framing: Framing, prior: Array, choi
 
 @dataclass(frozen=True)
 class SourceEvidence:
-    """Evidence from fitted ratio sources of the user's choice; frames are made here, ratios there."""
+    """Evidence from fitted ratio sources of the user: makes the frames here, and asks the sources for ratios."""
 
     framing: Framing
     prior: Array

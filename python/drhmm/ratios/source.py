@@ -92,7 +92,7 @@ def _as_targets(targets: Any) -> Array:
 
 
 def check_masses(masses: Array) -> None:
-    """Refuse states whose targets weigh next to nothing: what is divided by their mass would overflow."""
+    """Refuse states whose targets weigh next to nothing: a division by their mass would overflow."""
     state, least = int(masses.argmin()), float(masses.min())
     if not least > 0:
         raise ValueError(f"state {state} has no frame of positive weight in targets")
@@ -105,7 +105,7 @@ def check_masses(masses: Array) -> None:
 def check_width(sigma: float, centers: Array) -> None:
     """Refuse kernels so narrow that the distances between their centres overflow."""
     apart = float(np.abs(centers - centers.mean(axis=0)).max())
-    # What the core multiplies: centres with one another, and with samples as large as they may be.
+    # The core multiplies centres with each other, and with samples of the largest allowed size.
     if apart * max(apart, LARGEST) > LARGEST**3 * sigma**2:
         raise ValueError(f"sigma={sigma:g} is too small for centres that are {apart:g} from their mean")
 
@@ -129,10 +129,10 @@ def without_evidence(log_ratios: Array) -> Array:
 def hard_or_repeated(
     frames: Array, targets: Array, weights: Array | None, can_weight: bool
 ) -> tuple[Array, npt.NDArray[np.int64], Array | None]:
-    """Frames with one class each for learners that know no soft targets.
+    """Frames with one class each, for learners without soft targets.
 
-    Certain targets become labels. Soft ones become one weighted copy of the frame per class if the learner takes
-    weights, and the likeliest class if it does not; a class that is nowhere the likeliest keeps its two best frames.
+    Certain targets become labels. Soft targets become one weighted copy of the frame per class if the learner takes
+    weights, and the likeliest class if it does not. A class that is never the likeliest keeps its two best frames.
     """
     certain = bool((targets.max(axis=1) == 1.0).all())
     if certain:

@@ -1,7 +1,7 @@
-"""Durations in numpy: every state becomes stages in a row, expanded densely; and enumeration of segmentations.
+"""Durations in numpy: each state becomes a row of stages, expanded densely; and enumeration of segmentations.
 
-State i has ``sizes[i]`` stages with the same evidence. Stage u stays with ``stay[u]``, else it advances to the next;
-from the last stage, advancing leaves the state, to state j with B_ij = A_ij / sum_{l != i} A_il. An entry into state j
+State i has ``sizes[i]`` stages with the same evidence. Stage u stays with ``stay[u]``, else it advances to the next.
+Advancing from the last stage leaves the state, to state j with B_ij = A_ij / sum_{l != i} A_il. An entry into state j
 begins at its first stage, or with ``skip[j]`` at its last. A sequence begins at any stage of its first state.
 A state for the unknown is the last one, has one stage, and interrupts every stage with ``rate``.
 """
@@ -76,7 +76,7 @@ def collapse_counts(of_stages: Array, sizes: Sizes) -> Array:
 
 
 def stay_probabilities(stay: Array, entry: Array, length: int) -> tuple[float, float]:
-    """Probability that a stay that begins at stage u with ``entry[u]`` lasts `length` frames, and as many or more."""
+    """Probability that a stay lasts `length` frames, and at least as many; it begins at stage u with ``entry[u]``."""
     at = entry
     for _ in range(length - 1):
         at = at * stay + np.append(0.0, (at * (1 - stay))[:-1])
@@ -151,7 +151,7 @@ def enumerate_segmentations(
 
 
 def hazards(stay: Array, entry: Array, longest: int) -> Array:
-    """Probability that a stay which has come to age 1, 2, ... ends there; constant from the last age on."""
+    """Probability that a stay of age 1, 2, ... ends there; constant from the last age on."""
     at, ends = entry, []
     for _ in range(longest):
         ends.append(at[-1] * (1 - stay[-1]) / at.sum())
@@ -173,8 +173,8 @@ def viterbi(
 ) -> npt.NDArray[np.int64]:
     """Most probable path of states, shape (T,): the best segmentation, whatever the stages inside its segments.
 
-    A single path of stages is far less probable than its segmentation, the more so the more stages there are. So the
-    recursion runs over states and the ages of their stays. A stay that nobody saw begin has ages of its own.
+    A single path of stages is far less probable than its segmentation, the more so with many stages. So the recursion
+    runs over states and the ages of their stays. A stay that began before the sequence has its own ages.
     """
     evidence = prepare(log_ratios)
     n, s = evidence.shape

@@ -1,7 +1,8 @@
-"""The tempered chain, and what scales, temper and prior shift are judged by, in numpy.
+"""The tempered chain, and the objective of scales, temper and prior shift, in numpy.
 
-P = A^tau elementwise and pi^tau are the weights of transitions and of first states. Smoothing with them is smoothing
-with the proper chain of `tempered` when its end weights are added to the evidence of the last frame of each sequence.
+P = A^tau elementwise and pi^tau are the weights of transitions and of first states. Smoothing with them equals
+smoothing with the proper chain of `tempered`, if its end weights are added to the evidence of the last frame of each
+sequence.
 """
 
 from __future__ import annotations

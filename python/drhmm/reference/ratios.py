@@ -52,8 +52,8 @@ def cross_validate(
 ) -> tuple[Array, Array]:
     """Held-out squared loss of every rho, summed over frames, and held-out estimates (rhos, N, S).
 
-    ``rho = relative_rho * number of training frames``. The loss is that of explicit predictions here; the native
-    version gets it from Gram matrices alone.
+    ``rho = relative_rho * number of training frames``. Here the loss comes from explicit
+    predictions; the native version computes it from Gram matrices alone.
     """
     features = squared_exponential(frames, centers, sigma)
     estimates = np.empty((len(relative_rhos), *targets.shape))
@@ -68,7 +68,7 @@ def cross_validate(
 
 
 def leave_one_out_scores(numerator: Array, denominator: Array, alpha: float, rho: float) -> Array:
-    """Leave-one-out scores of a relative density ratio, by learning anew for every pair that is left out.
+    """Leave-one-out scores of a relative density ratio, by learning again without each pair.
 
     `numerator` and `denominator` are features of the two classes. Score i is the squared-error criterion
     alpha/2 w(nu_i)^2 + (1 - alpha)/2 w(de_i)^2 - w(nu_i) of w = theta^T phi learned without nu_i and de_i.

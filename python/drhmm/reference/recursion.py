@@ -24,7 +24,7 @@ def prepare(log_ratios: Array) -> Array:
 
 
 def fill_gaps(log_ratios: Array, dt: npt.NDArray[np.int64]) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Evidence with a missing frame for every step of a gap, and the rows at which the frames are."""
+    """Evidence with a missing frame for every step of a gap, and the rows of the frames."""
     rows = np.cumsum(dt) - 1
     filled = np.full((rows[-1] + 1, log_ratios.shape[1]), np.nan)
     filled[rows] = log_ratios

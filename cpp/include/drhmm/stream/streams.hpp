@@ -57,7 +57,7 @@ class Streams {
   Row& row(Index i) { return rows_[static_cast<std::size_t>(i)]; }
   const Row& row(Index i) const { return rows_[static_cast<std::size_t>(i)]; }
 
-  // Rows after which no retired one is left are not looked at again, until one is retired or replaced.
+  // `add` remembers up to which row it found no retired one. This makes it start over.
   void look_for_retired_rows() { first_free_ = 0; }
 
   // A row for a new sequence: a retired one if there is one, else a new one.
