@@ -19,7 +19,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5"]
+exclude_patterns = ["_build", "data", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5"]
 default_role = "autolink"
 templates_path = ["_templates"]
 
@@ -58,13 +58,13 @@ toc_object_entries_show_parents = "hide"
 html_sidebars = {
     page: []
     for page in (
-        *("index", "choosing", "ecosystem", "production", "clusters", "mathematics", "comparison"),
-        *("contributing", "changelog"),
+        *("index", "getting_started", "choosing", "ecosystem", "production", "clusters", "from_hmmlearn", "comparison"),
+        *("glossary", "mathematics", "reliability", "contributing", "changelog"),
     )
 }
 html_theme_options = {
     "navbar_align": "left",
-    "header_links_before_dropdown": 9,
+    "header_links_before_dropdown": 5,
     "show_prev_next": False,
     "show_toc_level": 2,
     "footer_start": ["copyright"],

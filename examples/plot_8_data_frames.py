@@ -14,9 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from drhmm import DensityRatioHMM
+from drhmm import DensityRatioHMM, dataframes
 from drhmm.datasets import markov_chain
-from drhmm.frames import predict_frame
 from drhmm.plotting import COLORS
 
 names = np.array(["rest", "walk", "run"])
@@ -48,7 +47,7 @@ test = test[~((test.person == "Bela") & test.second.between("2026-05-01 08:04", 
 
 columns = ["motion", "pulse"]
 model = DensityRatioHMM(random_state=0).fit(train[columns], train.activity, sequence_id=train.person).model_
-result = predict_frame(model, test, sequence="person", time="second")
+result = dataframes.predict(model, test, sequence="person", time="second")
 result.sample(5, random_state=0).sort_index()
 
 # %%
@@ -80,4 +79,4 @@ plt.show()
 
 import polars as pl
 
-predict_frame(model, pl.from_pandas(test), sequence="person", time="second", probabilities=True).head(3)
+dataframes.predict(model, pl.from_pandas(test), sequence="person", time="second", probabilities=True).head(3)

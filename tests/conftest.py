@@ -30,6 +30,14 @@ def pytest_collection_modifyitems(items):
         seen.add(test)
 
 
+@pytest.fixture(autouse=True)
+def _no_figure_is_left_open():
+    """Figures are made through pyplot, which keeps them."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
 @pytest.fixture(params=["native", "reference"])
 def engine(request):
     """The recursions, native and reference: the same tests hold for both."""

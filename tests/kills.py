@@ -23,7 +23,7 @@ from drhmm.cli.followed import FollowedSequences
 #: Calls of the system that change a file or its name, or take part in it: functions of posix and fcntl.
 SYSTEM_CALLS = {"chmod", "close", "flock", "fsync", "link", "open", "read", "replace", "unlink", "write"}
 
-OPTIONS = {"lag": 0, "sequence": None, "time": None, "step": None}
+OPTIONS = {"lag": 0, "sequence": None, "time": None, "step": None, "alarm": None}
 
 
 def killed(work, moment):

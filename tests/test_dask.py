@@ -16,8 +16,7 @@ from distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
 import drhmm.dask
-from drhmm import DensityRatioHMM, reference
-from drhmm.frames import predict_frame
+from drhmm import DensityRatioHMM, dataframes, reference
 from drhmm.ratios import FromDensities
 from problems import blobs, rare_class
 
@@ -261,7 +260,7 @@ class TestPredict:
     def test_sequences_across_partitions(self, model, n_partitions, time):
         ddf = dd.from_pandas(DF, npartitions=n_partitions)
         found = drhmm.dask.predict(model, ddf, sequence="person", time=time).compute().sort_index()
-        expected = predict_frame(model, DF, sequence="person", time=time)
+        expected = dataframes.predict(model, DF, sequence="person", time=time)
         assert list(found.columns) == list(expected.columns)
         assert_array_equal(found["state"], expected["state"])
         assert_allclose(found[["probability", "novelty"]], expected[["probability", "novelty"]], rtol=0, atol=1e-12)
@@ -276,7 +275,7 @@ class TestPredict:
         shuffled = DF.sample(frac=1, random_state=1)
         ddf = dd.from_pandas(shuffled, npartitions=3, sort=False)
         found = drhmm.dask.predict(model, ddf, sequence="person", time="second").compute().sort_index()
-        assert_array_equal(found["state"], predict_frame(model, DF, sequence="person", time="second")["state"])
+        assert_array_equal(found["state"], dataframes.predict(model, DF, sequence="person", time="second")["state"])
 
     def test_whole_sequences_that_are_split(self, model):
         predicted = drhmm.dask.predict(model, split_partitions(), sequence="person", whole=True)
@@ -398,4 +397,4 @@ class TestCluster:
             ddf = dd.from_map(reader, range(6), meta=DF.iloc[:0])
             found = drhmm.dask.predict(model, ddf, sequence="person", time="second").compute().sort_index()
         assert len(reader.pids()) > 2
-        assert_array_equal(found["state"], predict_frame(model, DF, sequence="person", time="second")["state"])
+        assert_array_equal(found["state"], dataframes.predict(model, DF, sequence="person", time="second")["state"])

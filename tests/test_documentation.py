@@ -7,6 +7,8 @@ import importlib
 import json
 import pkgutil
 import re
+import shlex
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -17,6 +19,7 @@ import pandas as pd
 import pytest
 
 import drhmm
+from drhmm.cli import main
 from drhmm.datasets import blobs
 
 pytestmark = pytest.mark.slow
@@ -46,6 +49,7 @@ README_EXAMPLES = examples_of("README.md")
 
 @pytest.mark.parametrize("example", README_EXAMPLES, ids=range(len(README_EXAMPLES)))
 def test_readme_examples(example, tmp_path, monkeypatch):
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(example, names)
@@ -181,6 +185,55 @@ def test_the_page_on_choosing_runs_and_shows_what_it_says(capsys):
     assert "0 2 2\n" in capsys.readouterr().out
 
 
+def test_the_page_on_what_comes_after_fit_runs_and_shows_what_it_says(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for example in examples_of("docs/after_fit.md"):
+        exec(example, names)
+    assert names["evaluation"].accuracy > 0.9
+    assert names["numbers"].n_states == 3
+    assert (tmp_path / "report.html").exists()
+    assert "changes expected" in capsys.readouterr().out
+
+
+@pytest.fixture
+def data_folder(tmp_path, monkeypatch):
+    """The data of the documentation, in a folder of its own that is the current one."""
+    for path in (ROOT / "docs" / "data").glob("*.csv"):
+        shutil.copy(path, tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_page_on_getting_started_runs_and_shows_what_it_says(data_folder):
+    page = (ROOT / "docs" / "getting_started.md").read_text()
+    names = {}
+    for example in examples_of("docs/getting_started.md"):
+        exec(example, names)
+    test = names["test"]
+    X, dark, y = test[names["sensors"]], test[names["dark"]], test["state"]
+    for method in ("smooth", "filter", "frame"):
+        row = re.search(rf'"{method}"` \|.*\| ([\d.]+) % \|', page)
+        assert names["model"].score(X, y, method=method) == pytest.approx(float(row.group(1)) / 100, abs=0.01)
+    assert names["harder"].score(dark, y) < names["model"].score(X, y) - 0.05
+    assert names["few"].score(X, y) > 0.95
+    assert 600 < names["alarm"].argmax() < 630
+
+
+def test_the_commands_of_the_page_on_getting_started_run(data_folder, capsys):
+    commands = re.findall(
+        r"^drhmm ((?:fit|predict|info) .*)$", (ROOT / "docs" / "getting_started.md").read_text(), re.MULTILINE
+    )
+    assert [main(shlex.split(command)) for command in commands] == [0, 0, 0]
+    assert len(pd.read_csv("states.csv")) == 2665
+
+
+def test_hmmlearn_and_its_emissions_on_our_recursions_agree():
+    names = {}
+    for example in examples_of("docs/from_hmmlearn.md"):
+        exec(example, names)
+    np.testing.assert_allclose(names["posteriors"], names["theirs"].predict_proba(names["X"]), atol=1e-9)
+
+
 def test_the_ratio_source_of_the_guide_for_contributors_is_one():
     names = {}
     (example,) = examples_of("CONTRIBUTING.md")
@@ -194,7 +247,7 @@ def test_the_front_page_has_the_example_of_the_readme():
     assert examples_of("docs/index.md") == README_EXAMPLES[:1]
 
 
-PUBLIC_MODULES = ("ratios", "recursion", "datasets", "plotting", "frames", "dask")
+PUBLIC_MODULES = ("ratios", "recursion", "datasets", "plotting", "dataframes", "dask")
 
 
 def test_the_interface_page_lists_every_public_function_and_class():
@@ -217,8 +270,9 @@ def test_every_page_of_the_documentation_is_reached_from_the_front_page():
     assert {"gallery/index", *pages} - {"index", "sg_execution_times"} == set(re.findall(r"<(.*)>", toctree.group(1)))
 
 
-def test_the_first_readme_example_is_short_and_prints_an_accuracy(capsys):
+def test_the_first_readme_example_is_short_and_prints_an_accuracy(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
     lines = [line for line in README_EXAMPLES[0].splitlines() if line]
     assert len(lines) <= 10
     exec(README_EXAMPLES[0], {})
-    assert re.fullmatch(r"\d+% of frames right\n", capsys.readouterr().out)
+    assert re.fullmatch(r"\d+% of the minutes are right\n", capsys.readouterr().out)

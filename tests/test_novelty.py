@@ -10,8 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
-from drhmm import DensityRatioHMM, _core, recursion
-from drhmm.frames import predict_frame
+from drhmm import DensityRatioHMM, _core, dataframes, recursion
 from drhmm.novelty import Novelty, among_known
 from drhmm.ratios import FromClassifier
 from drhmm.reference import ratios as reference
@@ -197,7 +196,7 @@ class TestExtremes:
         assert_allclose(answers.sum(axis=1), 1, atol=1e-12)
 
     def test_single_precision(self, extreme, half_strange):
-        results = predict_frame(extreme, pd.DataFrame(half_strange.astype(np.float32), columns=["a", "b"]))
+        results = dataframes.predict(extreme, pd.DataFrame(half_strange.astype(np.float32), columns=["a", "b"]))
         assert np.isfinite(results["probability"]).all()
 
     def test_evidence_that_needs_no_limit_is_as_it_was(self, paper):

@@ -87,8 +87,8 @@ class TestEvidence:
         [
             (LOG_RATIOS[:, :1], {}, "log_ratios must have at least one frame and two states"),
             (LOG_RATIOS, {"states": [0]}, r"states must have shape \(40,\), got \(1,\)"),
-            (LOG_RATIOS, {"states": np.full(40, 3)}, "states has 3 at frame 0: states are 0 to 2"),
-            (LOG_RATIOS, {"states": np.zeros(40)}, "states must hold state indices"),
+            (LOG_RATIOS, {"states": np.full(40, 3)}, "states has 3 at frame 0: states are 0 to 2, and -1"),
+            (LOG_RATIOS, {"states": np.full(40, 0.5)}, "states has 1 different labels, such as 0.5, for 3 states"),
             (LOG_RATIOS, {"names": ["a"]}, "names must have one entry for each of the 3 states, got 1"),
             (LOG_RATIOS, {"limit": 0}, "limit"),
             (LOG_RATIOS, {"states": np.ma.masked_equal(np.zeros(40, int), 0)}, "states is a masked array"),

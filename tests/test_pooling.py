@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from drhmm import DensityRatioHMM
 from drhmm.evidence import PooledEvidence
@@ -115,6 +116,14 @@ class TestInference:
         evidence = fitted.log_ratios(X) / fitted.evidence_scale_ + np.log(fitted.model_.prior)
         expected = np.exp(evidence - np.logaddexp.reduce(evidence, axis=1, keepdims=True))
         assert_allclose(fitted.predict_proba(X, method="frame"), expected, atol=1e-10)
+
+    def test_threads_of_blas_do_not_change_the_fingerprint(self):
+        fingerprints = set()
+        for n_threads in (1, 2):
+            with threadpool_limits(n_threads, "blas"):
+                model = DensityRatioHMM(window=4, **FAST).fit(*blobs(3, n_frames=400, separation=2.0)).model_
+            fingerprints.add(model.fingerprint)
+        assert len(fingerprints) == 1
 
     def test_threads_do_not_change_the_fingerprint(self):
         one, four = (DensityRatioHMM(n_threads=n, **FAST).fit(X, Y).model_.fingerprint for n in (1, 4))

@@ -27,7 +27,12 @@ SOURCES = [] if "site-packages" in PACKAGE.parts else [str(PACKAGE.parent)]
 
 
 # Beside the script: a checker that finds nothing here has not seen the types.
-MISTAKE = 'import drhmm\n\nname: str = drhmm.load("model.drhmm").n_states\n'
+MISTAKE = """import drhmm
+
+name: str = drhmm.load("model.drhmm").n_states
+drhmm.load("model.drhmm").predict([[1.0]], method="smoth")
+drhmm.DensityRatioHMM(durations="gamma")
+"""
 
 
 @pytest.fixture
@@ -56,17 +61,19 @@ def test_the_package_says_that_it_has_types():
     assert (PACKAGE / "py.typed").exists()
 
 
-def test_mypy_is_strict_and_finds_the_mistake_only(folder):
+def test_mypy_is_strict_and_finds_the_mistakes_only(folder):
     settings = f"--config-file={os.devnull}", f"--cache-dir={folder / 'cache'}", "--follow-imports=silent"
     files = folder / "script.py", folder / "mistake.py"
     errors = errors_of("mypy", "--strict", *settings, *files, MYPYPATH=os.pathsep.join(SOURCES))
-    assert len(errors) == 1, errors
+    assert len(errors) == 3, errors
     assert "mistake.py:3: error: Incompatible types" in errors[0]
+    assert 'mistake.py:4: error: Argument "method"' in errors[1]
+    assert 'mistake.py:5: error: Argument "durations"' in errors[2]
 
 
-def test_pyright_is_strict_and_finds_the_mistake_only(folder):
+def test_pyright_is_strict_and_finds_the_mistakes_only(folder):
     errors = errors_of("pyright", "--pythonpath", sys.executable, "--project", folder)
-    assert len(errors) == 1, errors
+    assert len(errors) == 3, errors
     assert 'mistake.py:3:13 - error: Type "int" is not assignable to declared type "str"' in errors[0]
 
 

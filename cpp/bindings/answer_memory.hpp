@@ -1,5 +1,5 @@
-// Memory of large arrays that are handed to Python, kept for the next ones when Python lets go of them: a page that the
-// system has to find and clear costs more than the numbers that are computed into it.
+// Keeps the memory of large result arrays that Python has freed, and reuses it for the next ones. A fresh page, which
+// the system must find and clear, costs more than computing the numbers in it.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,17 @@ namespace drhmm::bindings {
 
 class AnswerMemory {
  public:
-  static constexpr std::size_t kSmallest = std::size_t{1} << 17;  // bytes; for less there is no gain
+  static constexpr std::size_t kSmallest = std::size_t{1} << 17;  // bytes; smaller arrays gain nothing
   static constexpr std::size_t kMostKept = std::size_t{1} << 26;  // bytes, in all
 
-  // At least so many bytes, for numbers of any kind, up to half of what std::size_t counts; throws std::bad_alloc.
+  // Returns at least this many bytes, aligned for any number. The largest size is half of the range of std::size_t.
+  // Throws std::bad_alloc.
   static void* take(std::size_t bytes) {
     if (Block* const kept = take_kept(bytes)) return data(kept);
     try {
       return data(fresh(bytes));
     } catch (const std::bad_alloc&) {
-      release_kept();  // perhaps it is all that is missing
+      release_kept();  // this may free enough
       return data(fresh(bytes));
     }
   }
@@ -37,7 +38,7 @@ class AnswerMemory {
   }
 
  private:
-  static constexpr std::size_t kHeader = 64;  // in front of the data, which is aligned like this
+  static constexpr std::size_t kHeader = 64;  // in front of the data, which have the same alignment
   static constexpr std::size_t kMostBlocks = 64;
   struct Block {
     std::size_t bytes;
@@ -50,8 +51,8 @@ class AnswerMemory {
     Kept() { blocks.reserve(kMostBlocks); }  // keeping never needs memory
   };
 
-  // Never destroyed: Python may let go of arrays after this library is done. Who finds it in use, or forked while it
-  // was, goes without and does not wait.
+  // Never destroyed: Python may free arrays after this library is done. If another thread uses it, or did when the
+  // process forked, callers do without it instead of waiting.
   static Kept& kept() {
     static Kept* const all = new Kept;
     return *all;
@@ -76,7 +77,7 @@ class AnswerMemory {
     return block;
   }
 
-  // False if there is no room for it, after those that were kept longest have left.
+  // Drops the oldest blocks to make room. False if there still is none.
   static bool keep(Block* block) noexcept {
     if (block->bytes > kMostKept) return false;
     Kept& all = kept();
@@ -109,7 +110,7 @@ class AnswerMemory {
 
   static void release(Block* block) noexcept { ::operator delete(block, std::align_val_t{kHeader}); }
 
-  // Fewer, larger pages, where the system has them; numpy asks for the same.
+  // Asks for fewer, larger pages, as numpy does.
   static void advise_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     constexpr std::uintptr_t kPage = 4096;

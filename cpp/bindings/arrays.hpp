@@ -1,4 +1,4 @@
-// numpy arrays in and out. Arguments are bound with noconvert: the Python layer hands over C-contiguous float64.
+// numpy arrays in and out. Arguments are bound with noconvert: the Python layer passes C-contiguous float64.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -26,7 +26,7 @@ inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }
 
-// An array of the right type can still begin between two places for its numbers.
+// An array of the right type can still be misaligned.
 template <class Value, int flags>
 void require_aligned(const py::array_t<Value, flags>& array, const char* name) {
   if (reinterpret_cast<std::uintptr_t>(array.data()) % alignof(Value) != 0) {
@@ -64,17 +64,17 @@ inline const std::int64_t* checked_steps(const Steps& steps, Index n_rows) {
   return steps.data();
 }
 
-// Sizes whose products, also with each other, cannot overflow; memory for that much is another question.
+// Limits sizes so that products of two of them cannot overflow. There may still be too little memory.
 inline void check_size(Index size, const char* name, Index lowest = 0) {
   if (size < lowest || size > Index{1} << 31) {
     throw std::invalid_argument(std::string(name) + " must be from " + std::to_string(lowest) + " to 2^31");
   }
 }
 
-// An array of that shape, its numbers not set.
+// An uninitialised array of that shape.
 template <class Value>
 py::array_t<Value, py::array::c_style> new_array(const std::vector<Index>& shape) {
-  double size = sizeof(Value);  // in bytes; what no integer could count, numpy refuses
+  double size = sizeof(Value);  // in bytes; a double, because an integer could overflow before numpy refuses the size
   for (const Index n : shape) size *= static_cast<double>(n);
   if (size < static_cast<double>(AnswerMemory::kSmallest) || size > 0x1p60) {
     return py::array_t<Value, py::array::c_style>(shape);
@@ -94,7 +94,7 @@ py::array_t<Value, py::array::c_style> new_array(const std::vector<Index>& shape
 
 inline Array new_rows(Index n, Index d) { return new_array<double>({n, d}); }
 
-// An array of n doubles, without the lists of sizes and strides that py::array makes for any shape.
+// An array of n doubles. Avoids the lists of sizes and strides that py::array makes.
 inline py::object new_vector(Index n) {
   const auto& numpy = py::detail::npy_api::get();
   Py_intptr_t size = n;

@@ -36,7 +36,7 @@ void add(GramStatistics& self, const Array& frames, const Array& targets, const 
   require(frame_rows.cols() == center_rows.cols(), "frames and centers must have the same number of columns");
   require(center_rows.rows() == self.n_centers() && target_rows.cols() == self.n_classes(),
           "centers and targets must have the sizes of the statistics");
-  // Whatever stops it half-way, the statistics are those of before or of after.
+  // If something stops it half-way, the statistics are the old ones or the new ones, never a mixture.
   GramStatistics added(self.n_centers(), self.n_classes());
   added.add(SquaredExponential(center_rows, sigma), frame_rows, target_rows, weight_vector);
   self.merge(added);
@@ -261,7 +261,7 @@ Array log_ratios(const PooledRatio& self, const Array& samples, const Lengths& l
              self.n_states() + (with_novelty ? 1 : 0));
 }
 
-// Arrays that come out of a pickle may be views of one message: then they begin anywhere, and are copied.
+// Arrays from a pickle may be views of one message. These can be misaligned, so they are copied.
 using Aligned = py::array_t<double, py::array::c_style | py::detail::npy_api::NPY_ARRAY_ALIGNED_>;
 
 GramStatistics from_sums(const Aligned& gram_sums, const Aligned& moment_sums, const Aligned& mass_sums) {

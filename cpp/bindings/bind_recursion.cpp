@@ -7,7 +7,9 @@
 
 #include "complete.hpp"
 #include "drhmm/exponential.hpp"
+#include "drhmm/parallel.hpp"
 #include "drhmm/recursion/chain.hpp"
+#include "drhmm/recursion/path_samples.hpp"
 #include "drhmm/recursion/probabilities.hpp"
 #include "released.hpp"
 #include "report.hpp"
@@ -16,7 +18,7 @@ namespace drhmm::bindings {
 
 namespace {
 
-// The chain of a model with durations: how it leaves a state follows from the ordinary transition matrix.
+// The chain of a model with durations. The ordinary transition matrix says how it leaves a state.
 StageRules stage_rules(const ConstRows& transmat, const Steps& sizes, const Array& stay, const Array& skip, double rate,
                        double keep, const std::optional<Array>& back) {
   const Index n = transmat.rows();
@@ -31,7 +33,7 @@ StageRules stage_rules(const ConstRows& transmat, const Steps& sizes, const Arra
     rules.leaving(i, i) = 0;
     const double away = rules.leaving.row(i).sum();
     if (away > 0) rules.leaving.row(i) /= away;
-    rules.leave[i] = away;  // of a single stage: 1 - stay has fewer digits
+    rules.leave[i] = away;  // for a single stage: 1 - stay would lose digits
   }
   Index n_stages = 0;
   for (const Index size : rules.size) n_stages += size;
@@ -76,7 +78,7 @@ std::shared_ptr<Chain> make_chain(const Array& transmat, const Array& startprob,
   return std::make_shared<Chain>(rules, pi, way);
 }
 
-// Shapes checked once for all recursions.
+// Checks the shapes once for all recursions.
 struct Problem {
   Evidence evidence;
   Index n_frames;
@@ -177,6 +179,44 @@ std::pair<Report, Array> bind_fixed_lag(const Chain& chain, const Array& log_rat
   return {report(status), std::move(output)};
 }
 
+// transposed (K, S, S) as rows (K S, S); which (N) or None; uniforms (n, N). None if double holds too little.
+std::optional<Steps> bind_draw_paths(const Array& filtered, const Array& transposed, const std::optional<Steps>& which,
+                                     const Lengths& lengths, const Array& uniforms, int n_threads) {
+  const ConstRows posteriors = rows(filtered, "filtered"), matrices = rows(transposed, "transposed"),
+                  numbers = rows(uniforms, "uniforms");
+  const Index n_frames = posteriors.rows(), n = posteriors.cols(), n_paths = numbers.rows();
+  require(n > 0 && matrices.cols() == n && matrices.rows() >= n && matrices.rows() % n == 0,
+          "transposed must be rows of (K, S, S)");
+  require(numbers.cols() == n_frames, "uniforms must be (n, N)");
+  check_lengths(lengths, n_frames);
+  StepMatrices steps{matrices.data(), nullptr, n};
+  if (which.has_value()) {
+    require(which->ndim() == 1 && which->shape(0) == n_frames, "which must be (N)");
+    steps.which = which->data();
+    const std::int64_t n_matrices = matrices.rows() / n;
+    require(std::all_of(steps.which, steps.which + n_frames, [&](std::int64_t k) { return k >= 0 && k < n_matrices; }),
+            "which must be from 0 to K - 1");
+  }
+  Steps paths = new_array<std::int64_t>({n_paths, n_frames});
+  std::int64_t* const out = paths.mutable_data();
+  std::vector<char> complete(static_cast<std::size_t>(n_paths), 1);
+  {
+    const Released released;
+    parallel_for(n_paths, n_threads, [&](Index path) {
+      Index begin = 0;
+      for (const Index length : lengths) {
+        const Index place = path * n_frames + begin;
+        if (!draw_path(posteriors.data(), steps, begin, length, numbers.data() + place, out + place)) {
+          complete[static_cast<std::size_t>(path)] = 0;
+        }
+        begin += length;
+      }
+    });
+  }
+  if (std::any_of(complete.begin(), complete.end(), [](char one) { return one == 0; })) return std::nullopt;
+  return paths;
+}
+
 // An array with one dimension is one row.
 std::optional<Array> bind_normalized(const Array& values, double tolerance) {
   require(values.ndim() == 1 || values.ndim() == 2, "values must have one or two dimensions");
@@ -212,6 +252,9 @@ void bind_recursion(py::module_& module) {
   define("viterbi", &bind_viterbi, "The most probable path, and its log probability for each sequence.", threads,
          steps);
   define("fixed_lag", &bind_fixed_lag, "p(x_t = i | y_1..y_min(t+lag, T)).", py::arg("lag"), threads, steps);
+  module.def("draw_paths", &bind_draw_paths, py::arg("filtered").noconvert(), py::arg("transposed").noconvert(),
+             py::arg("which").noconvert(), py::arg("lengths"), py::arg("uniforms").noconvert(),
+             py::arg("n_threads") = 1, "Paths from the posterior, (n, N); None if double holds too little for them.");
   module.def("normalized", &bind_normalized, py::arg("values").noconvert(), py::arg("tolerance"),
              "Rows of probabilities divided by their sums; None if a number or a sum is wrong.");
   module.def(

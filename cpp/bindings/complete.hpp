@@ -4,9 +4,9 @@
 
 namespace drhmm::bindings {
 
-// For py::class_, with py::is_final(): objects that exist are complete. pybind11 leaves everything to __init__, so that
-// what __new__ alone returns has memory in which nothing was written, and its methods take it for an object. Here
-// __new__ runs __init__; that a class which is called runs it once more, pybind11 takes no notice of.
+// For py::class_, with py::is_final(): every object is complete. pybind11 leaves construction to __init__, so the
+// result of __new__ alone would be uninitialised memory that its methods take for an object. Here __new__ runs
+// __init__. When the class is called, __init__ runs a second time, which pybind11 ignores.
 inline py::custom_type_setup complete() {
   return py::custom_type_setup([](PyHeapTypeObject* made) {
     made->ht_type.tp_new = [](PyTypeObject* type, PyObject* arguments, PyObject* keywords) -> PyObject* {

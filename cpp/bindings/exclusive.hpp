@@ -1,4 +1,4 @@
-// Who may use a live object, and when a call gives up the GIL.
+// One thread at a time uses a live object; and when a call releases the GIL.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace drhmm::bindings {
 
-// Raises instead of waiting: two threads that feed one sequence are a mistake, whatever the order.
+// Raises instead of waiting: two threads that feed one sequence at once are a mistake, whatever the order.
 class Exclusive {
  public:
   explicit Exclusive(std::atomic_flag& busy) : busy_(busy) {
@@ -27,7 +27,7 @@ class Exclusive {
   std::atomic_flag& busy_;
 };
 
-// Below this many multiplications (some microseconds) a call keeps the GIL: a thread that gives it up may wait
+// Below this many multiplications (some microseconds) a call keeps the GIL: a thread that releases it may wait
 // milliseconds to get it back.
 constexpr Index kWorthReleasing = 50000;
 

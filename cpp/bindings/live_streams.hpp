@@ -41,7 +41,7 @@ class LiveStreams {
     Index n_added = 0;
     try {
       for (; n_added < n; ++n_added) rows[n_added] = streams_.add();
-    } catch (...) {  // out of memory: rows that nobody knows of must not stay
+    } catch (...) {  // out of memory: the caller does not know the new rows, so remove them
       for (Index k = 0; k < n_added; ++k) streams_.retire(rows[k]);
       streams_.forget_rows_from(before);
       throw;
@@ -105,7 +105,7 @@ class LiveStreams {
       taken.samples.row(k) = input.row(taken.rows[static_cast<std::size_t>(k)]);
     }
     RowMatrix answers(taken.size(), streams_.n_known());
-    // Before the rows go on: without memory for the answers, they must not.
+    // Allocate before the rows advance: without memory for the answers, they must not.
     Array output = new_rows(n, streams_.n_known());
     SequenceStatus status = advance(taken, n_threads, evaluate, answers);
     if (!status.status.ok()) status.sequence = taken.rows[static_cast<std::size_t>(status.sequence)];
@@ -116,10 +116,10 @@ class LiveStreams {
   }
 
   // One frame for the only row: (d) -> (n_known), None while there is no answer yet, or a report if it failed.
-  // NotImplemented if the arguments need a second look: x is no plain vector of doubles, or dt no plain integer.
+  // NotImplemented if x is no plain vector of doubles or dt no plain integer: Python then looks at them closely.
   py::object step_one(const py::handle& x, const py::handle& dt, const py::object& evaluate) {
     const Index d = streams_.framing().n_columns();
-    // Exactly an array: a subclass may mean more by its numbers, such as a mask.
+    // Only plain arrays: a subclass may carry more than numbers, such as a mask.
     const bool is_plain = Py_TYPE(x.ptr()) == py::detail::npy_api::get().PyArray_Type_;
     if (!is_plain || !PyLong_CheckExact(dt.ptr())) return not_implemented();
     const auto array = py::reinterpret_borrow<py::array>(x);
@@ -191,7 +191,7 @@ class LiveStreams {
  private:
   static constexpr std::int64_t kLongestGap = std::int64_t{1} << 53;
 
-  // NaN is a missing sample; an infinite one is a mistake.
+  // NaN is a missing sample; infinity is a mistake.
   static void check_finite(const ConstRows& samples, const bool* active) {
     for (Index i = 0; i < samples.rows(); ++i) {
       if (active != nullptr && !active[i]) continue;

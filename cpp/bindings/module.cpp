@@ -19,7 +19,7 @@ PYBIND11_MODULE(DRHMM_MODULE, module, pybind11::mod_gil_not_used()) {
   drhmm::bindings::bind_gradient(module);
   drhmm::bindings::bind_stream(module);
   module.attr("ISA") = DRHMM_ISA;
-  // Classes are pickled by the name that every machine knows, not by that of the variant.
+  // Pickles name classes by a module that every machine has, not by the variant.
   for (const auto& item : module.attr("__dict__").cast<pybind11::dict>()) {
     if (pybind11::isinstance<pybind11::type>(item.second)) item.second.attr("__module__") = "drhmm._core";
   }

@@ -15,9 +15,9 @@
 
 namespace drhmm::bindings {
 
-// Calls what may wait for the GIL. When Python exits, it ends a daemon thread that asks for the GIL, before 3.14 by
-// pthread_exit. glibc then unwinds the thread's stack, destructors and handlers included, which C++ answers with
-// std::terminate. Such a thread sleeps here instead until the process has ended, as it does in Python 3.14.
+// Calls something that may wait for the GIL. When Python exits, it ends each daemon thread that asks for the GIL,
+// before 3.14 with pthread_exit. glibc then unwinds the stack of the thread, with destructors and handlers, and C++
+// calls std::terminate. Here such a thread sleeps instead until the process has ended, as in Python 3.14.
 template <class Call>
 auto sleep_at_exit(const Call& call) {
 #if defined(__GLIBCXX__)
@@ -31,7 +31,7 @@ auto sleep_at_exit(const Call& call) {
 #endif
 }
 
-// Gives up the GIL for as long as it lives.
+// Releases the GIL for as long as it lives.
 class GilRelease {
  public:
   GilRelease() : state_(PyEval_SaveThread()) {}
@@ -45,7 +45,7 @@ class GilRelease {
   PyThreadState* state_;
 };
 
-// Takes the GIL for as long as it lives, in a thread that gave it up.
+// Takes the GIL for as long as it lives, in a thread that released it.
 class GilAcquire {
  public:
   GilAcquire() : state_(sleep_at_exit([] { return PyGILState_Ensure(); })) {}
@@ -57,8 +57,8 @@ class GilAcquire {
   PyGILState_STATE state_;
 };
 
-// Ten times a second, lets Python run its signal handlers; what they raise stops the work. Only Python's main thread
-// has any to run.
+// Lets Python run its signal handlers ten times a second. Their exceptions stop the work. Only Python's main thread has
+// handlers to run.
 inline void run_signal_handlers() {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kInterval(100);
@@ -70,12 +70,11 @@ inline void run_signal_handlers() {
   if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
 }
 
-// Gives up the GIL. Only where an exception half-way leaves nothing half-done.
+// Releases the GIL. Use it only if an exception half-way leaves nothing half-done.
 class Released {
  public:
   Released() {
-    // The first call of a thread comes when there is memory, as a rule; a later one may have to throw where there is
-    // none.
+    // A thread usually has memory at its first call. A later call may have to throw without any.
     static DRHMM_THREAD_LOCAL bool can_throw = false;
     if (!can_throw) can_throw = make_exception_memory();
   }

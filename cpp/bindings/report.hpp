@@ -1,4 +1,4 @@
-// What a recursion reports to Python, which turns it into an exception.
+// The report of a recursion. Python turns it into an exception.
 #pragma once
 
 #include <tuple>

@@ -34,7 +34,7 @@ class ChainEngineOf final : public ChainEngine {
       : facts_(facts), quick_(std::move(quick)), general_(std::move(general)), make_logs_(std::move(make_logs)) {}
 
   // Several stretches fill the lanes of a register; many states do that alone.
-  static constexpr Index kMostInLanes = 16;
+  static constexpr Index kMostInLanes = 64;
 
   Index width() const override { return quick_.n_states() <= kMostInLanes ? kLanes<double> : 1; }
   void run_group(Pass pass, const Evidence& evidence, const Answers& answers, const StretchGroup& group, Edges* edges,

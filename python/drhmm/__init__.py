@@ -16,38 +16,53 @@ from .streaming import Stream, StreamBatch
 from .version import __version__, show_versions
 
 if TYPE_CHECKING:
-    from . import dask, datasets, frames, plotting, ratios, reference
+    from . import dask, dataframes, datasets, plotting, ratios, reference
     from .estimator import DensityRatioHMM
+    from .evaluation import Evaluation, evaluate
+    from .explanation import ColumnRanking, Explanation
+    from .number_of_states import StateNumbers, select_states
 
 __all__ = [
     "Alarm",
+    "ColumnRanking",
     "DensityRatioHMM",
     "Durations",
     "Episode",
+    "Evaluation",
+    "Explanation",
     "ImpossibleDataError",
     "Model",
     "ModelFormatError",
     "SnapshotError",
+    "StateNumbers",
     "Stream",
     "StreamBatch",
     "__version__",
     "dask",
+    "dataframes",
     "datasets",
-    "frames",
+    "evaluate",
     "load",
     "plotting",
     "ratios",
     "recursion",
     "reference",
+    "select_states",
     "show_versions",
 ]
 
 # Names that bring scikit-learn, matplotlib or Dask with them arrive when they are first used.
 _LAZY = {
     "DensityRatioHMM": ("estimator", "DensityRatioHMM"),
+    "ColumnRanking": ("explanation", "ColumnRanking"),
+    "Evaluation": ("evaluation", "Evaluation"),
+    "Explanation": ("explanation", "Explanation"),
+    "evaluate": ("evaluation", "evaluate"),
+    "StateNumbers": ("number_of_states", "StateNumbers"),
+    "select_states": ("number_of_states", "select_states"),
     "dask": ("dask", None),
+    "dataframes": ("dataframes", None),
     "datasets": ("datasets", None),
-    "frames": ("frames", None),
     "plotting": ("plotting", None),
     "ratios": ("ratios", None),
     "reference": ("reference", None),

@@ -67,6 +67,14 @@ def viterbi(
 def expectation(
     chain: Chain, log_ratios: _Array, lengths: Sequence[int], n_threads: int = 1
 ) -> tuple[_Report, _Array, _Array, _Array]: ...
+def draw_paths(
+    filtered: _Array,
+    transposed: _Array,
+    which: _Steps,
+    lengths: Sequence[int],
+    uniforms: _Array,
+    n_threads: int = 1,
+) -> npt.NDArray[np.int64] | None: ...
 def smoothing_loss(
     evidence: _Array,
     codes: npt.NDArray[np.int64],

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._hints import by_name
 from ._labels import UNKNOWN, as_labels, encode
 from ._sequences import as_sequences, is_list_of_sequences
 from ._tables import feature_names_of
 from ._validation import as_weights
 from .alarms import Alarm
-from .model import Model
+from .explanation import ColumnRanking, Explanation
+from .model import Method, Model, PathMethod
 from .streaming import Stream
 
 
@@ -28,7 +31,7 @@ class BatchInference:
         check_is_fitted(self, "model_")
         return self.model_
 
-    def _model_for(self, X: Any) -> Model:
+    def _model_for(self, X: npt.ArrayLike) -> Model:
         """The fitted model, after scikit-learn has compared the names of the columns of X with those of training."""
         model = self._fitted_model()
         feature_names_of(X)  # a ValueError where scikit-learn ignores names, or raises a TypeError
@@ -36,18 +39,46 @@ class BatchInference:
             validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         return model
 
+    @by_name
     def predict(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
-        method: str = "smooth",
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        method: PathMethod = "smooth",
         lag: int | None = None,
         novelty_label: Any = None,
     ) -> Any:
-        """Most probable label of each frame; see `Model.predict`."""
+        """Most probable label of each frame, or with ``method="viterbi"`` the most probable path.
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        method : {"smooth", "filter", "frame", "viterbi"}
+            Most probable labels given the whole sequence, given the past and the present, or given each frame alone; or
+            "viterbi", the most probable path of each sequence.
+        lag : int, optional
+            With "smooth": given the past, the present and the next `lag` frames only.
+        novelty_label : object, optional
+            The label of frames at which the unknown is more probable than each known state. Without it, every frame
+            gets the most probable known label.
+
+        Returns
+        -------
+        ndarray of shape (T,), or list of such arrays
+            Labels of training, and `novelty_label`.
+        """
         return self._model_for(X).predict(
             X,
             lengths=lengths,
@@ -59,46 +90,185 @@ class BatchInference:
             n_threads=self.n_threads,
         )
 
+    @by_name
     def predict_proba(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
-        method: str = "smooth",
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        method: Method = "smooth",
         lag: int | None = None,
     ) -> Any:
-        """Probability of each state at each frame; see `Model.predict_proba`."""
+        """Probability of each state at each frame.
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        method : {"smooth", "filter", "frame"}
+            Given the whole sequence, given the past and the present, or given each frame alone.
+        lag : int, optional
+            With "smooth": given the past, the present and the next `lag` frames only.
+
+        Returns
+        -------
+        ndarray of shape (T, S), or list of such arrays
+            Columns in the order of the classes; rows sum to 1. If the model has a state for the unknown, these are the
+            probabilities given that the state is a known one; see `novelty_proba` for the other.
+        """
         return self._model_for(X).predict_proba(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
 
-    def log_ratios(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
-        """Evidence of each frame; see `Model.log_ratios`."""
+    @by_name
+    def log_ratios(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+    ) -> Any:
+        """Evidence of each frame for each state, as logarithms, up to a constant per row.
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+
+        Returns
+        -------
+        ndarray of shape (T, S), or list of such arrays
+            log w_i(y_t), the log density of the frame in state i over that of all frames, to the power of the evidence
+            scale; rows of NaN where a frame is missing. `drhmm.recursion` takes it as it is.
+        """
         return self._model_for(X).log_ratios(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
         )
 
-    def novelty_score(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
-        """How little the known states account for each frame; see `Model.novelty_score`."""
+    @by_name
+    def novelty_score(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+    ) -> Any:
+        """How little the known states account for each frame: q_* = 1 - sum_i q_i(y_t), in [0, 1].
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+
+        Returns
+        -------
+        ndarray of shape (T,), or list of such arrays
+            Close to 1 far from all training data; NaN where a frame is missing.
+        """
         return self._model_for(X).novelty_score(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
         )
 
+    @by_name
     def novelty_proba(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
-        method: str = "filter",
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
     ) -> Any:
-        """Probability that the state is none of the known ones; see `Model.novelty_proba`."""
+        """Probability that the state at each frame is none of the known ones.
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        method : {"filter", "smooth"}
+            Given the past and the present, for alarms, or given the whole sequence.
+        lag : int, optional
+            With "smooth": given the past, the present and the next `lag` frames only.
+
+        Returns
+        -------
+        ndarray of shape (T,), or list of such arrays
+            Of a model that was learned with ``novelty=True``.
+        """
         return self._model_for(X).novelty_proba(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
+        )
+
+    def explain(
+        self,
+        X: npt.ArrayLike,
+        frame: int | tuple[int, int],
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+    ) -> Explanation:
+        """Why a frame has its label; see `Model.explain`."""
+        return self._model_for(X).explain(
+            X, frame, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
+        )
+
+    def rank_columns(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        n_frames: int = 200,
+        random_state: Any = None,
+    ) -> ColumnRanking:
+        """How much each column matters; see `Model.rank_columns`."""
+        return self._model_for(X).rank_columns(
+            X,
+            lengths=lengths,
+            sequence_id=sequence_id,
+            dt=dt,
+            n_frames=n_frames,
+            random_state=random_state,
+            n_threads=self.n_threads,
         )
 
     def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
@@ -109,22 +279,45 @@ class BatchInference:
         """Write the model to a file for `drhmm.load`; see `Model.save`."""
         self._fitted_model().save(path)
 
+    @by_name
     def score(
         self,
-        X: Any,
-        y: Any,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
-        sample_weight: Any = None,
-        method: str = "smooth",
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        method: PathMethod = "smooth",
     ) -> float:
-        """Share of frames whose label `predict` gets right, weighted if weights are given.
+        """With labels, the share of frames that `predict` gets right; without, the mean gain of a frame.
 
-        Frames of unknown label are left out.
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples.
+        y : array of shape (T,), or list of such arrays, optional
+            True labels; frames of unknown label are left out. Without y, the answer is `Model.gain`: the log
+            likelihood of a frame over that of independent frames, in nats. Score sequences that were not learned
+            from; more is better, and 0 is as good as no chain at all.
+        lengths, sequence_id, dt
+            As in `predict_proba`.
+        sample_weight : array of shape (T,), or list of such arrays, optional
+            Weight of each frame, with labels.
+        method : {"smooth", "filter", "frame", "viterbi"}
+            As in `predict`, with labels.
+
+        Returns
+        -------
+        float
+            Accuracy from 0 to 1, or a gain in nats per frame.
         """
         model = self._model_for(X)  # read once: another thread may be fitting
+        if y is None:
+            if sample_weight is not None:
+                raise ValueError("sample_weight goes with y: without labels, score is the mean gain of a frame")
+            return model.gain(X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads)
         predicted = model.predict(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, n_threads=self.n_threads
         )

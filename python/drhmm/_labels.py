@@ -58,10 +58,12 @@ def is_known(labels: npt.NDArray[Any], allow_one: bool, unknown: Any = "auto") -
     """False for NaN among floats, NaT among times, None or NaN among objects, and for the label `unknown`.
 
     "auto" is -1 among integers, unless they are -1 and 1 and nothing else, which are two classes, and one class is not
-    enough. None is no label.
+    enough, and empty text. None is no label.
     """
     known = ~is_missing(labels)
     if isinstance(unknown, str) and unknown == "auto":
+        if labels.dtype.kind in "OU":
+            known &= np.array([not (isinstance(label, str) and not label.strip()) for label in labels], dtype=np.bool_)
         if labels.dtype.kind == "i" and (allow_one or set(np.unique(labels)) != {-1, 1}):
             known &= labels != UNKNOWN
     elif unknown is not None:
@@ -107,7 +109,10 @@ def learn_classes(
         if np.any(classes != np.floor(classes)):
             raise ValueError("y holds fractions: labels are classes. Unknown label type: continuous")
     if len(classes) < 2 and not allow_one:
-        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}): there is no ratio to learn")
+        raise ValueError(
+            f"y has one class only ({classes.tolist()[0]!r}): there is no ratio to learn. To tell one class from "
+            "everything else, use novelty=True"
+        )
     all_codes = np.full(len(labels), UNKNOWN, dtype=np.int64)
     all_codes[known] = codes.reshape(-1)
     return classes, all_codes

@@ -13,8 +13,8 @@ from ._labels import as_labels, encode
 from ._results import result_names
 from ._sequences import as_sequences, group
 from ._validation import Array
+from .dataframes import Rows, features_of, plain, predict, read_rows, times_of
 from .evidence import PooledEvidence
-from .frames import Rows, features_of, plain, predict_frame, read_rows, times_of
 from .model import Model
 from .partial import Statistics
 
@@ -177,12 +177,12 @@ def statistics_of(
 def predict_partition(
     frame: pd.DataFrame, model: Model, sequence: str, time: str | None, options: dict[str, Any]
 ) -> pd.DataFrame:
-    """`predict_frame` for one partition of whole sequences; rows of a sequence may stand in any order of time."""
+    """`dataframes.predict` for one partition of whole sequences; rows of a sequence may stand in any order of time."""
     frame = settled(frame)
     if len(frame) == 0:
         return empty_result(frame, model, options)
     order = in_order(frame, sequence, time)
-    predicted = predict_frame(model, frame.iloc[order], sequence=sequence, time=time, **options)
+    predicted = predict(model, frame.iloc[order], sequence=sequence, time=False if time is None else time, **options)
     return predicted.iloc[np.argsort(order, kind="stable")]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._validation import Lengths, Steps, check_choice
-from .model import METHODS, PATH_METHODS, Model
+from .model import METHODS, PATH_METHODS, Model, PathMethod
 from .novelty import among_known
 
 #: Columns of every result.
@@ -34,7 +34,7 @@ def results(
     lengths: Lengths,
     dt: Steps | None,
     *,
-    method: str = "smooth",
+    method: PathMethod = "smooth",
     lag: int | None = None,
     probabilities: bool = False,
     n_threads: int | None = None,

@@ -10,7 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ._tables import as_array, is_table
-from ._validation import Array, Lengths, Steps, as_lengths, as_samples, as_steps, as_values, is_missing, refuse_masked
+from ._validation import (
+    Array,
+    Lengths,
+    Steps,
+    as_lengths,
+    as_samples,
+    as_steps,
+    as_values,
+    check_integer,
+    is_missing,
+    refuse_masked,
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,17 @@ class Sequences:
     def row(self, place: int) -> int:
         """The caller's row of a place among the rows of whole sequences."""
         return place if self.order is None else int(self.order[place])
+
+    def place(self, row: Any) -> int:
+        """The place of the caller's row, (sequence, row) in a list, among the rows of whole sequences."""
+        if self.is_list:
+            if not isinstance(row, tuple) or len(row) != 2:
+                raise ValueError(f"frame must be a sequence and a row in it, as X is a list, got {row!r}")
+            number = check_integer(row[0], "frame[0]", low=0, high=len(self.lengths) - 1)
+            inside = check_integer(row[1], "frame[1]", low=0, high=self.lengths[number] - 1)
+            return sum(self.lengths[:number]) + inside
+        place = check_integer(row, "frame", low=0, high=len(self.samples) - 1)
+        return place if self.order is None else int(np.flatnonzero(self.order == place)[0])
 
     def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Rows in the caller's order -> rows of whole sequences."""

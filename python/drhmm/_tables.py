@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """An array with the names of its columns: the smallest table there is."""
+
+    values: npt.NDArray[Any]
+    column_names: Sequence[str]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return self.values.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
 
 def column_names(table: Any) -> tuple[Any, ...] | None:
@@ -72,11 +90,44 @@ def as_array(values: Any) -> Any:
     if not is_table(values):
         return values
     array = np.asarray(values)
+    if array.dtype.kind in "OUS" and array.ndim == 2:
+        _refuse_text(array, column_names(values) or ())
     if array.dtype == object and hasattr(values, "isna"):
         # pandas.NA has no number of its own.
         array = array.copy()
         array[np.asarray(values.isna(), dtype=bool)] = np.nan
     return array
+
+
+def _refuse_text(array: npt.NDArray[Any], names: Sequence[Any]) -> None:
+    """Raise a ValueError for text in a table of samples, with its column and row."""
+    for name, column in zip(names, array.T, strict=True):
+        for row, value in enumerate(column):
+            if isinstance(value, str | bytes):
+                raise ValueError(
+                    f"column {name!r} holds text, {value!r} at row {row}, and samples are numbers: leave it out, or "
+                    "make numbers of it"
+                )
+
+
+def no_column(name: Any, names: Iterable[Any]) -> str:
+    """In words, that a table has no such column, which one may be meant, and which there are."""
+    there = [str(one) for one in names]
+    nearest = [one for one in there if one.lower() == str(name).lower()]
+    nearest = nearest or get_close_matches(str(name), there, n=1, cutoff=0.7)
+    hint = f", did you mean {nearest[0]!r}?" if nearest else ";"
+    listed = ", ".join(one if len(one) <= 60 else one[:57] + "..." for one in there)
+    return f"no column {name!r}{hint} there are {listed}"
+
+
+def values_by_name(sample: Mapping[str, Any], names: Sequence[str] | None) -> list[float]:
+    """The values of one sample in the order of the columns; NaN where there is None."""
+    if names is None:
+        raise ValueError("x is a mapping, but the model was learned without names of columns: give the values in order")
+    for name in names:
+        if name not in sample:
+            raise ValueError(f"x has {no_column(name, sample)}")
+    return [float("nan") if sample[name] is None else sample[name] for name in names]
 
 
 def names_mismatch(names: tuple[str, ...], expected: tuple[str, ...]) -> str | None:

@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from ._hints import check_of_places
 from ._validation import thread_count
 
 _P = ParamSpec("_P")
@@ -24,18 +25,28 @@ def _controller(n_modules: int) -> ThreadpoolController:
 
 
 def limited_threads(n_threads: int) -> AbstractContextManager[object]:
-    """A context in which OpenMP and BLAS, as scikit-learn and numpy use them, start no more threads than that."""
+    """A context in which OpenMP, as scikit-learn uses it, starts no more threads than that, and BLAS has one.
+
+    BLAS rounds differently with every number of threads: with one, a model has the same fingerprint on any machine with
+    the same instructions.
+    """
     controller = _controller(len(sys.modules))
     # Only what is above: fewer threads, from the environment or a caller, are what somebody asked for, too.
-    above = {library.prefix: n_threads for library in controller.lib_controllers if library.num_threads > n_threads}
+    above = {}
+    for library in controller.lib_controllers:
+        most = 1 if library.user_api == "blas" else n_threads
+        if library.num_threads > most:
+            above[library.prefix] = most
     return controller.limit(limits=above) if above else contextlib.nullcontext()
 
 
 def with_own_threads(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A method that keeps all libraries to the `n_threads` of its object."""
+    """A method that keeps all libraries to the `n_threads` of its object, and answers as `_hints.by_name` does."""
+    check = check_of_places(method)
 
     @functools.wraps(method)
     def limited(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        check(args)
         with limited_threads(thread_count(args[0].n_threads)):  # type: ignore[attr-defined]
             return method(*args, **kwargs)
 

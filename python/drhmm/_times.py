@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ._validation import LONGEST_GAP, Array, Lengths, Steps
+from ._validation import LONGEST_GAP, Array, Lengths, Steps, check_number
 
 #: Ticks of dates and durations in a second.
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+#: Units of a step that is written with one, in seconds.
+UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+_DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]+)\s*")
+
+
+class Seconds(float):
+    """The time of one step with its unit: it goes with dates and durations only."""
+
+
+def as_step(step: Any, name: str = "step") -> float | None:
+    """The time of one step: a positive number, a duration, or text such as "1s" or "200ms"; None is unknown."""
+    if step is None:
+        return None
+    if isinstance(step, str):
+        found = _DURATION.fullmatch(step.lower())
+        if found is None or found[2] not in UNITS:
+            raise ValueError(
+                f"{name} must be a positive number, or a number with a unit ({', '.join(UNITS)}), got {step!r}"
+            )
+        step = Seconds(float(found[1]) * UNITS[found[2]])
+    elif isinstance(step, timedelta):  # that of pandas is one
+        step = Seconds(step.total_seconds())
+    elif isinstance(step, np.timedelta64):
+        step = Seconds(step / np.timedelta64(1, "s"))
+    number = check_number(step, name, low=0, low_open=True)
+    return Seconds(number) if isinstance(step, Seconds) else number
 
 
 class TimeError(ValueError):
@@ -37,8 +68,11 @@ def usual_step(times: npt.NDArray[Any], lengths: Lengths) -> float:
     """The median time between rows of one sequence, in seconds for dates."""
     inside = np.flatnonzero(~_begins(lengths))
     differences = _differences(times[inside - 1], times[inside])
-    if len(differences) == 0 or not np.median(differences) > 0:
-        raise TimeError("time does not increase: what is one step?")
+    if len(differences) == 0:
+        raise TimeError("no sequence has two rows: what is one step?")
+    if not np.median(differences) > 0:
+        row = int(inside[np.flatnonzero(~(differences > 0))[0]])
+        raise TimeError(_backwards(times[row - 1], times[row]), row)
     return float(np.median(differences))
 
 
@@ -47,6 +81,8 @@ def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float) -> Steps:
 
     The step is in seconds where times are dates or durations.
     """
+    if isinstance(step, Seconds) and times.dtype.kind not in "OMm":
+        raise TimeError(f"times are numbers, whose unit nobody knows, and a step of {step:g} s has one;")
     inside = np.flatnonzero(~_begins(lengths))
     before, now = times[inside - 1], times[inside]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -78,7 +114,7 @@ def _differences(before: npt.NDArray[Any], now: npt.NDArray[Any]) -> Array:
 
 
 def _backwards(before: Any, now: Any) -> str:
-    return f"time does not increase: {_shown(now)} after {_shown(before)}"
+    return f"time does not increase: {_shown(now)} after {_shown(before)}; sort the rows of each sequence by time"
 
 
 def _too_many(before: Any, now: Any, steps: float, step: float) -> str:

@@ -75,18 +75,16 @@ def as_matrix(values: Any, name: str, advice: str = "") -> Array:
     refuse_masked(values, name)
     if hasattr(values, "toarray"):
         raise TypeError(f"{name} is sparse, and sparse data are not supported; use {name}.toarray()")
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name} is not a rectangular array: {str(error).rstrip('.')}{advice}") from None
+    array = _as_array(values, name, advice)
     if array.dtype.kind == "c":
         raise ValueError(f"{name} holds complex numbers. Complex data not supported")
     if array.dtype.kind not in "fiubO":
         raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}")
     if array.dtype.kind == "O":
-        for value in array.flat:
+        for place, value in np.ndenumerate(array):
             if isinstance(value, str | bytes):
-                raise ValueError(f"{name} must hold numbers, got {value!r}")
+                where = f" at row {place[0]}, column {place[1]}" if len(place) == 2 else ""
+                raise ValueError(f"{name} must hold numbers, got {value!r}{where}")
         try:
             array = array.astype(np.float64)
         except TypeError as error:
@@ -96,6 +94,20 @@ def as_matrix(values: Any, name: str, advice: str = "") -> Array:
     if array.ndim != 2:
         raise ValueError(f"{name} must have two dimensions (rows, columns), got shape {array.shape}{advice}")
     return np.require(array, dtype=np.float64, requirements=["C", "A"])
+
+
+def _as_array(values: Any, name: str, advice: str) -> npt.NDArray[Any]:
+    """What numpy makes of it; a tensor that keeps gradients, or lies elsewhere, is none yet."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a rectangular array: {str(error).rstrip('.')}{advice}") from None
+    except (TypeError, RuntimeError) as error:
+        if not hasattr(values, "detach"):
+            raise
+        raise TypeError(
+            f"{name} is a tensor that numpy cannot read: use {name}.detach().cpu().numpy() ({error})"
+        ) from None
 
 
 def read_only(array: Array) -> Array:

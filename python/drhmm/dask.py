@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -31,12 +31,13 @@ from ._partitions import (
 )
 from ._sample import choose
 from ._sequences import as_sequences
-from ._tables import check_text
+from ._tables import check_text, no_column
 from ._validation import Array, check_integer
+from .dataframes import Step, check_step, features_of, refuse_results, remembered
 from .estimator import DensityRatioHMM
-from .frames import check_step, features_of, refuse_results
-from .model import Model
+from .model import Model, PathMethod
 from .partial import PartialFit, Statistics, check_additive, pooled_evidence_of
+from .summary import COLUMNS
 from .training import class_weights
 
 try:
@@ -67,7 +68,7 @@ def fit(
     label: str,
     sequence: str,
     time: str | None = None,
-    step: float | None = None,
+    step: Step | None = None,
     sample_size: int = 20_000,
     whole: bool | None = None,
 ) -> DensityRatioHMM:
@@ -92,8 +93,9 @@ def fit(
     time : str, optional
         The column of times, numbers or dates, by which the rows of a sequence are ordered; without it they are in
         the order of the frame. A gap in time ends a sequence: nobody knows what happened in it.
-    step : float, optional
-        The time of one step, in seconds for dates; the median of the sample by default. The model remembers it.
+    step : float, str, timedelta or numpy.timedelta64, optional
+        The time of one step, as in `drhmm.dataframes.fit`; the median of the sample by default. The model remembers
+        it, and the columns of label, sequence and time.
     sample_size : int
         Rows of the sample: pieces of sequences, drawn at random (by the estimator's `random_state`) until there are
         so many, and more where a class would have less than 100 rows. If there are no more rows than that, the sample
@@ -124,7 +126,7 @@ def fit(
     """
     check_additive(estimator.ratio, estimator.class_weight, "drhmm.dask.fit")
     estimator._check_parameters()
-    step = check_step(step, time)
+    checked = check_step(step, time)
     check_integer(sample_size, "sample_size", low=1)
     _check_frame(ddf)
     roles = Roles(tuple(features), label, sequence, time)
@@ -134,7 +136,7 @@ def fit(
     ids = [part.ids for part in pieces]
     if whole:
         check_whole(ids, sequence)
-    first, step = _fit_sample(estimator, ddf, roles, pieces, sample_size, step)
+    first, checked = _fit_sample(estimator, ddf, roles, pieces, sample_size, checked)
 
     evidence = pooled_evidence_of(first.model_)
     weights = (
@@ -143,8 +145,10 @@ def fit(
         else class_weights(estimator.class_weight, first.classes_, np.arange(len(first.classes_)))
     )
     whole = first_split(ids) is None if whole is None else whole
-    statistics = _statistics(ddf if whole else _by_sequence(ddf, sequence), roles, evidence, first, weights, step)
-    settings = dict(first.model_.settings) | ({} if time is None else {"time_step": step})
+    statistics = _statistics(ddf if whole else _by_sequence(ddf, sequence), roles, evidence, first, weights, checked)
+    settings = dict(first.model_.settings) | {COLUMNS: {"label": label, "sequence": sequence, "time": time}}
+    if checked is not None:
+        settings["time_step"] = float(checked)
     model = replace(first.model_, settings=settings)
     partial = PartialFit.begin(model, estimator._rules(first.classes_), estimator.get_params())
     estimator._adopt_partial(partial.add(statistics), getattr(first, "selection_", None))
@@ -155,11 +159,11 @@ def predict(
     model: Model | DensityRatioHMM,
     ddf: dd.DataFrame,
     *,
-    sequence: str,
-    time: str | None = None,
-    step: float | None = None,
+    sequence: str | None = None,
+    time: str | Literal[False] | None = None,
+    step: Step | None = None,
     features: Sequence[str] | None = None,
-    method: str = "smooth",
+    method: PathMethod = "smooth",
     lag: int | None = None,
     probabilities: bool = False,
     n_threads: int = 1,
@@ -173,15 +177,15 @@ def predict(
         A model, or a fitted estimator.
     ddf : dask.dataframe.DataFrame
         Rows of samples.
-    sequence : str
-        The column that tells the sequences apart.
-    time : str, optional
-        The column of times, by which the rows of a sequence are ordered; without it they are in the order of the
-        frame.
-    step : float, optional
-        The time of one step, in seconds for dates; that of the training data by default.
+    sequence : str, optional
+        The column that tells the sequences apart; by default the one that the model remembers.
+    time : str or False, optional
+        The column of times, by which the rows of a sequence are ordered; by default the one that the model remembers.
+        False, or a model that remembers none: rows are in the order of the frame.
+    step : float, str, timedelta or numpy.timedelta64, optional
+        The time of one step, as in `drhmm.dataframes.fit`; that of the training data by default.
     features, method, lag, probabilities
-        As in `drhmm.frames.predict_frame`.
+        As in `drhmm.dataframes.predict`.
     n_threads : int
         Threads of one task.
     whole : bool, optional
@@ -193,18 +197,21 @@ def predict(
     Returns
     -------
     dask.dataframe.DataFrame
-        All rows and columns of `ddf` with the columns of `drhmm.frames.predict_frame`.
+        All rows and columns of `ddf` with the columns of `drhmm.dataframes.predict`.
     """
     fitted = model if isinstance(model, Model) else model._fitted_model()
     _check_frame(ddf)
+    sequence = remembered(fitted, "sequence", sequence, list(ddf.columns), "ddf")
+    time = remembered(fitted, "time", time, list(ddf.columns), "ddf")
+    if sequence is None:
+        raise ValueError("the model remembers no column that tells the sequences apart: give sequence")
     refuse_results(list(ddf.columns), "ddf", fitted, method, probabilities)
     if time is not None and step is None:
         step = fitted.settings.get("time_step")
         if step is None:
             raise ValueError("the model does not know the time of one step: give step")
-    step = check_step(step, time)
     options: dict[str, Any] = {
-        "step": step,
+        "step": check_step(step, time),
         "features": features_of(fitted, list(ddf.columns), features, (sequence, time)),
         "method": method,
         "lag": lag,
@@ -239,7 +246,7 @@ def _check_frame(ddf: Any) -> None:
 def _with_columns(ddf: dd.DataFrame, names: Sequence[str]) -> dd.DataFrame:
     for name in names:
         if name not in ddf.columns:
-            raise ValueError(f"ddf has no column {name!r}; there are {', '.join(map(str, ddf.columns))}")
+            raise ValueError(f"ddf has {no_column(name, ddf.columns)}")
     check_text(names, "ddf")
     return ddf
 

@@ -68,7 +68,7 @@ def run_em(
     """
     targets = start
     counts, starts = start_counts(start, training)
-    transmat = rules.transition_probabilities(counts, certain=False)
+    transmat = rules.first_transitions(counts)
     startprob = rules.start_probabilities(starts, certain=False)
     shapes, to_learn = np.ones(rules.n_states, dtype=np.int64), rules.durations.learned
     first = np.cumsum([0, *training.lengths[:-1]])

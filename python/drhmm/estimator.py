@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
+from ._hints import check_settings
 from ._inference import BatchInference
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
@@ -39,12 +40,13 @@ from .ratios.pool import Pool, evidence_of
 from .ratios.source import check_source, class_shares
 from .selection import Selection
 from .stays import DurationRules, check_minimum, minimum_stays
+from .summary import SCALE_REASON, TYPICAL, Quantiles, typical_values
 from .tempering import tempered
 from .training import TrainingFrames, class_weights, row_weights
 from .transitions import ChainRules, chain_rules
 
-#: The entry of a model's settings that says what scales, temper and prior shift were learned from.
-SCALE_REASON = "scale_reason"
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -80,8 +82,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     transition_temper : float in (0, 1], or "cv"
         Exponent of the transition and start probabilities. Below 1 lets short events through that small evidence scales
         would drown; "cv" learns it with the scales, and is 1 where there are not enough labels, or where `class_weight`
-        says that their shares are wrong. With ``durations`` or `min_duration` the chain is not tempered: it must be 1
-        or "cv", which is 1 then.
+        says that their shares are wrong. A chain with `min_duration` or learned shapes of `durations` is not tempered:
+        it must be 1 or "cv", which is 1 then.
     standardize : bool
         Whether columns are brought to mean 0 and standard deviation 1.
     window : int
@@ -92,9 +94,13 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         is forbidden.
     transmat, startprob : array, optional
         Transition and start probabilities that are given and not learned.
+    transmat_init : array of shape (S, S), optional
+        Transition probabilities that EM begins with, and goes on from; states are numbered to suit them. Labels that
+        EM begins with are a partly labelled y.
     durations : {"geometric", "negative-binomial"}
         How long states last. Stays of a plain chain are geometric: the shortest are the most frequent.
-        "negative-binomial" learns the shape of the stays of each state, which may turn out to be geometric.
+        "negative-binomial" learns the shape of the stays of each state. Shapes are kept only where they label held-out
+        sequences better than geometric stays.
     min_duration : int, dict or array of shape (S,), optional
         The fewest frames that a stay lasts: for all classes, by label, or for each. The first and the last stay of
         a sequence may be cut. Shorter stays in fully labelled y count as that long; a mean stay below the minimum
@@ -128,7 +134,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         Whether cross-validation and EM show their progress on standard error.
     unknown : label or None
         The label that stands for an unknown one, beside NaN and None, which always do. "auto" is -1 among integers
-        (but labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough), and no label
+        (but labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough), and empty text
         otherwise; None is no label.
 
     Attributes
@@ -172,25 +178,32 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     True
     """
 
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        """An estimator; a TypeError says which setting was probably meant by one that there is not."""
+        check_settings(cls.__name__, settings, cls._get_param_names())
+        made: Self = super().__new__(cls)
+        return made
+
     def __init__(
         self,
         n_states: int | None = None,
         *,
         ratio: Any = "pool",
-        n_basis: int | str | None = "auto",
-        sigma: float | str = "cv",
-        rho: float | str = "cv",
+        n_basis: int | Literal["auto"] | None = "auto",
+        sigma: float | Literal["cv", "default"] = "cv",
+        rho: float | Literal["cv", "default"] = "cv",
         floor: float = 0.02,
-        evidence_scale: Any = "cv",
-        transition_temper: float | str = "cv",
+        evidence_scale: float | npt.ArrayLike | Literal["cv"] = "cv",
+        transition_temper: float | Literal["cv"] = "cv",
         standardize: bool = True,
         window: int = 1,
-        transition_prior: Any = 1.0,
-        transmat: Any = None,
-        startprob: Any = None,
-        durations: str = "geometric",
-        min_duration: Any = None,
-        class_weight: Any = None,
+        transition_prior: npt.ArrayLike = 1.0,
+        transmat: npt.ArrayLike | None = None,
+        startprob: npt.ArrayLike | None = None,
+        transmat_init: npt.ArrayLike | None = None,
+        durations: Literal["geometric", "negative-binomial"] = "geometric",
+        min_duration: int | Mapping[Any, int] | npt.ArrayLike | None = None,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         novelty: bool = False,
         novelty_rate: float = 1e-3,
         novelty_duration: float = 50.0,
@@ -198,8 +211,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         max_iter: int = 100,
         tol: float = 1e-4,
         n_init: int = 1,
-        em_update: str = "soft",
-        random_state: Any = None,
+        em_update: Literal["soft", "paper"] = "soft",
+        random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,
         verbose: bool = False,
         unknown: Any = "auto",
@@ -217,6 +230,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.transition_prior = transition_prior
         self.transmat = transmat
         self.startprob = startprob
+        self.transmat_init = transmat_init
         self.durations = durations
         self.min_duration = min_duration
         self.class_weight = class_weight
@@ -272,11 +286,10 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
 
     def _given_temper(self, rules: ChainRules | None = None) -> float | None:
         """The temper if it is not learned; None where it is. A chain whose stays are not geometric has none but 1."""
-        has_stages = rules is not None and not rules.durations.are_geometric
         if isinstance(self.transition_temper, str) and self.transition_temper == "cv":
-            return 1.0 if has_stages else None
+            return None
         temper = check_number(self.transition_temper, "transition_temper", low=0, high=1, low_open=True)
-        if has_stages and temper != 1:
+        if rules is not None and not rules.durations.are_geometric and temper != 1:
             raise ValueError(
                 f"transition_temper={temper:g} goes with geometric stays: use transition_temper=1 with durations and "
                 "min_duration"
@@ -318,9 +331,11 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             known = np.arange(len(classes)) if codes is None else codes[codes != UNKNOWN]
             weights = class_weights(self.class_weight, classes, known)
         stays = DurationRules(self.durations == "negative-binomial", minimum_stays(self.min_duration, classes))
-        return chain_rules(self.transition_prior, self.transmat, self.startprob, len(classes), weights, stays)
+        return chain_rules(
+            self.transition_prior, self.transmat, self.startprob, len(classes), weights, stays, self.transmat_init
+        )
 
-    def _read_labels(self, y: Any, sequences: Sequences) -> tuple[npt.NDArray[Any], Codes]:
+    def _read_labels(self, y: npt.ArrayLike | None, sequences: Sequences) -> tuple[npt.NDArray[Any], Codes]:
         """Classes and codes; without any label, the classes are 0..n_states-1 and every code is unknown."""
         n_rows = len(sequences.samples)
         if y is None:
@@ -342,7 +357,13 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
 
     @with_own_threads
     def fit(
-        self, X: Any, y: Any = None, *, lengths: Any = None, sequence_id: Any = None, sample_weight: Any = None
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> DensityRatioHMM:
         """Learn from sequences.
 
@@ -351,8 +372,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         X : array of shape (T, d), or list of such arrays
             Samples; a NaN makes every frame that contains it a missing one.
         y : array of shape (T,), or list of such arrays, optional
-            Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects, or
-            what `unknown` says. Without y, or with some labels unknown, EM finds the rest.
+            Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects,
+            empty text, or what `unknown` says. Without y, or with some labels unknown, EM finds the rest.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other. Where frames are missing in time, a sequence
             ends and another begins: learning knows no `dt`, and counts neighbouring rows as one step of the chain.
@@ -411,6 +432,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             self.verbose,
         )
         if training.labelled:
+            if rules.initial is not None:
+                raise ValueError("transmat_init is where EM begins, and every frame has a label: use transmat")
             learned = learn_labelled(learner, training, rules, settings)
         else:
             check_minimum(codes, sequences.lengths, rules.durations.minimum, classes)
@@ -426,7 +449,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None,
             feature_names,
             {name: as_json(value) for name, value in self.get_params(deep=False).items()}
-            | {SCALE_REASON: learned.choice.reason},
+            | {SCALE_REASON: learned.choice.reason, TYPICAL: _typical(sequences, training, learned.targets)},
             learned.stages,
             tempering,
         )
@@ -482,13 +505,13 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        classes: npt.ArrayLike | None = None,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        sample_weight: Any = None,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> DensityRatioHMM:
         """Learn from one more labelled block of whole sequences.
 
@@ -540,3 +563,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         partial = partial.add(Statistics.of(pooled_evidence_of(partial.model), sequences, codes, weights))
         self._adopt_partial(partial, selection)
         return self
+
+
+def _typical(sequences: Sequences, training: TrainingFrames, targets: Array) -> Quantiles | None:
+    """Typical values of the samples at the complete frames of each state."""
+    return typical_values(sequences.samples[training.rows], targets.argmax(axis=1), targets.shape[1])

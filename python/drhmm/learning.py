@@ -61,23 +61,31 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
     """Ratios and transition frequencies when every label is known.
 
     Kernel width and regularisation are judged by smoothing held-out evidence where sequences change their state, each
-    at its best scale and temper or at those given, and by squared loss where they do not.
+    at its best scale and temper or at those given, and by squared loss where they do not. Shapes of durations are kept
+    if they are better than a plain chain, which can be tempered, by the objective of the scales.
     """
     counts, starts = count_transitions(training.codes, training.lengths, training.n_states)
-    transmat, stages = rules.learn(counts, Stays.of(training.codes, training.lengths))
-    chain = transmat, rules.start_probabilities(starts), stages
+    stays, startprob = Stays.of(training.codes, training.lengths), rules.start_probabilities(starts)
+    # The chain that was asked for first: it is taken where nothing can be judged.
+    chains = []
+    for own in (rules, rules.without_shapes) if rules.durations.learned else (rules,):
+        transmat, stages = own.learn(counts, stays)
+        chains.append((transmat, startprob, stages))
     targets = training.one_hot()
     task = training.task(targets)
-    smoothing = _smoothing(training, chain, settings)
+    smoothings = [_smoothing(training, chain, settings) for chain in chains]
     least = least_ratio_of(settings.floor, training.n_states)
 
     def judge(estimates: Array) -> float:
-        return smoothing.best(training.spread(np.log(np.maximum(estimates / task.prior, least))))
+        return smoothings[-1].best(training.spread(np.log(np.maximum(estimates / task.prior, least))))
 
-    if smoothing.can_judge:
+    can_judge = smoothings[-1].can_judge
+    if can_judge:
         task = training.task(targets, judge, progress_bar("cross-validation") if settings.verbose else no_progress)
-    trained = learner.learn(task, smoothing.can_judge)
-    return Learned(trained, _choice(learner, trained, smoothing, training, task.prior), targets, *chain)
+    trained = learner.learn(task, can_judge)
+    choices = [_choice(learner, trained, smoothing, training, task.prior) for smoothing in smoothings]
+    best = min(range(len(chains)), key=lambda k: choices[k].objective)
+    return Learned(trained, choices[best], targets, *chains[best])
 
 
 def learn_unlabelled(
@@ -89,8 +97,7 @@ def learn_unlabelled(
 ) -> Learned:
     """Ratios and transitions by expectation maximisation; labels that are known stay as they are."""
     trial = learner.updates(training.task(training.one_hot()), paper=settings.paper, search=False)
-    plain = replace(rules, durations=replace(rules.durations, learned=False))
-    starts = best_starts(trial, training, plain, settings.n_init, random_state, settings.n_threads)
+    starts = best_starts(trial, training, rules.without_shapes, settings.n_init, random_state, settings.n_threads)
     best: EMResult | None = None
     for k, start in enumerate(starts):
         updates = learner.updates(training.task(start), paper=settings.paper)

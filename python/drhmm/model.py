@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core, recursion
+from ._hints import by_name
 from ._sequences import Sequences, as_sequences
 from ._stages import StageChain
 from ._tables import feature_names_of, names_mismatch
@@ -29,8 +30,17 @@ from .novelty_evidence import Excursions, NoveltyEvidence
 from .streaming import Stream, StreamBatch, resume_batch, resume_stream
 from .tempering import Tempering
 
-METHODS = ("smooth", "filter", "frame")
-PATH_METHODS = (*METHODS, "viterbi")
+if TYPE_CHECKING:
+    from .explanation import ColumnRanking, Explanation
+
+#: How posteriors are inferred: from the whole sequence, from the past and the present, or from each frame alone.
+Method: TypeAlias = Literal["smooth", "filter", "frame"]
+
+#: The same, and the most probable path.
+PathMethod: TypeAlias = Literal["smooth", "filter", "frame", "viterbi"]
+
+METHODS = get_args(Method)
+PATH_METHODS = get_args(PathMethod)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +134,33 @@ class Model:
             f"{source}{stages}{unknown})"
         )
 
+    def summary(self) -> str:
+        """What was learned, as text to print; a notebook shows the same as tables.
+
+        Returns
+        -------
+        str
+            The states with their shares of the training frames and mean stays, typical values of each column in each
+            state, transition probabilities as they were counted, and what cross-validation chose.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> print(model.summary().splitlines()[1])
+          label  share of frames   first  mean stay  shape
+        """
+        from .summary import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from .summary import as_html
+
+        return as_html(self)
+
     @cached_property
     def fingerprint(self) -> str:
         """32 hexadecimal digits that stand for everything that inference depends on."""
@@ -144,7 +181,13 @@ class Model:
         """Samples that make a frame."""
         return self.evidence.framing.window
 
-    def read(self, X: Any, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Sequences:
+    def read(
+        self,
+        X: npt.ArrayLike,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+    ) -> Sequences:
         """Sequences of samples with the columns that the model was learned from."""
         self.check_names(X)
         sequences = as_sequences(X, lengths, sequence_id, dt)
@@ -153,7 +196,7 @@ class Model:
             raise ValueError(f"X has {n_columns} features, but Model is expecting {self.n_features} features as input")
         return sequences
 
-    def check_names(self, X: Any) -> None:
+    def check_names(self, X: npt.ArrayLike) -> None:
         """Raise a ValueError if the columns of a table have other names, or another order, than in training."""
         names = feature_names_of(X)
         if names is not None and self.feature_names is not None:
@@ -195,10 +238,39 @@ class Model:
             )
         return self.evidence.novelty
 
+    @by_name
     def log_ratios(
-        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        n_threads: int | None = None,
     ) -> Any:
-        """Evidence: log w_i(y_t) up to a constant per row, shape (T, S); rows of NaN where a frame is missing."""
+        """Evidence of each frame for each state, as logarithms, up to a constant per row.
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        n_threads : int, optional
+            Threads; all cores by default.
+
+        Returns
+        -------
+        ndarray of shape (T, S), or list of such arrays
+            log w_i(y_t), the log density of the frame in state i over that of all frames, to the power of the evidence
+            scale; rows of NaN where a frame is missing. `drhmm.recursion` takes it as it is.
+        """
         sequences = self.read(X, lengths, sequence_id, dt)
         evidence = self.evidence.log_ratios(
             sequences.samples, sequences.unbroken, thread_count(n_threads), sequences.is_single
@@ -240,14 +312,15 @@ class Model:
             posteriors = self._recurse("fixed_lag", evidence, sequences, threads, lag)
         return posteriors
 
+    @by_name
     def predict_proba(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
-        method: str = "smooth",
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        method: Method = "smooth",
         lag: int | None = None,
         n_threads: int | None = None,
     ) -> Any:
@@ -256,7 +329,8 @@ class Model:
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one.
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
@@ -274,7 +348,7 @@ class Model:
         Returns
         -------
         ndarray of shape (T, S), or list of such arrays
-            Columns in the order of `classes`; rows sum to 1. If the model has a state for the unknown, these are the
+            Columns in the order of the classes; rows sum to 1. If the model has a state for the unknown, these are the
             probabilities given that the state is a known one; see `novelty_proba` for the other.
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, METHODS, lag, n_threads)
@@ -284,7 +358,7 @@ class Model:
 
     def _checked(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         lengths: Any,
         sequence_id: Any,
         dt: Any,
@@ -298,32 +372,48 @@ class Model:
             raise ValueError(f"lag={lag!r} goes with method='smooth', not {method!r}")
         return self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
 
+    @by_name
     def predict(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
-        method: str = "smooth",
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        method: PathMethod = "smooth",
         lag: int | None = None,
         novelty_label: Any = None,
         n_threads: int | None = None,
     ) -> Any:
         """Most probable label of each frame, or with ``method="viterbi"`` the most probable path.
 
-        Parameters as in `predict_proba`.
-
         Parameters
         ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        method : {"smooth", "filter", "frame", "viterbi"}
+            Most probable labels given the whole sequence, given the past and the present, or given each frame alone; or
+            "viterbi", the most probable path of each sequence.
+        lag : int, optional
+            With "smooth": given the past, the present and the next `lag` frames only.
         novelty_label : object, optional
             The label of frames at which the unknown is more probable than each known state. Without it, every frame
             gets the most probable known label.
+        n_threads : int, optional
+            Threads; all cores by default.
 
         Returns
         -------
         ndarray of shape (T,), or list of such arrays
-            Labels from `classes`, and `novelty_label`.
+            Labels of training, and `novelty_label`.
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, PATH_METHODS, lag, n_threads)
         if novelty_label is not None:
@@ -343,14 +433,39 @@ class Model:
             labels = _with_label(labels, novelty_label)
         return sequences.restore(labels[states])
 
+    @by_name
     def novelty_score(
-        self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        n_threads: int | None = None,
     ) -> Any:
         """How little the known states account for each frame: log w_*, the evidence for the unknown in nats, (T,).
 
-        Above 0 where the frame alone speaks for the unknown; NaN where a frame is missing. With
-        ``novelty_evidence="paper"`` it is q_* = 1 - sum_i q_i(y_t), in [0, 1], close to 1 far from all training data.
-        Parameters as in `predict_proba`.
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        n_threads : int, optional
+            Threads; all cores by default.
+
+        Returns
+        -------
+        ndarray of shape (T,), or list of such arrays
+            Above 0 where the frame alone speaks for the unknown; NaN where a frame is missing. With
+            ``novelty_evidence="paper"`` it is q_* = 1 - sum_i q_i(y_t), in [0, 1], close to 1 far from all training
+            data.
         """
         self.check_novelty()
         sequences, threads, evidence = self.read(X, lengths, sequence_id, dt), thread_count(n_threads), self.evidence
@@ -391,25 +506,186 @@ class Model:
             parts[complete] = by_sample.reshape(-1, self.window, self.n_features).sum(axis=1)
         return parts
 
+    @by_name
     def novelty_proba(
         self,
-        X: Any,
+        X: npt.ArrayLike,
         *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
-        method: str = "filter",
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
         n_threads: int | None = None,
     ) -> Any:
-        """Probability that the state at each frame is none of the known ones, shape (T,).
+        """Probability that the state at each frame is none of the known ones.
 
-        Parameters as in `predict_proba`; the method is "filter" (for alarms) or "smooth".
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
+            columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
+            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        method : {"filter", "smooth"}
+            Given the past and the present, for alarms, or given the whole sequence.
+        lag : int, optional
+            With "smooth": given the past, the present and the next `lag` frames only.
+        n_threads : int, optional
+            Threads; all cores by default.
+
+        Returns
+        -------
+        ndarray of shape (T,), or list of such arrays
+            Of a model that was learned with ``novelty=True``.
         """
         self.check_novelty()
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, ("filter", "smooth"), lag, n_threads)
         posteriors = self._all_posteriors(sequences, method, lag, threads)
         return sequences.restore(posteriors[:, -1].astype(sequences.dtype, copy=False))
+
+    @by_name
+    def gain(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> float:
+        """Mean log likelihood of a frame over that of independent frames: what the chain knows of the next frame.
+
+        A score that needs no labels. On sequences that the model did not learn from it says how well states and
+        transitions describe them, 0 being as good as no chain at all, and below 0 worse than none. It compares models
+        of the same columns, also with different numbers of states; see `drhmm.select_states`.
+
+        Parameters
+        ----------
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
+
+        Returns
+        -------
+        float
+            In nats per frame that is not missing.
+
+        Notes
+        -----
+        The mean over frames of log sum_i p(x_t = i | y_1..y_{t-1}) w_i(y_t) / sum_i p_i w_i(y_t), with the shares p of
+        the states in training. The w are the density ratios themselves, before the evidence scale, and the chain is as
+        it was counted, before tempering: both serve labels, and are no part of a likelihood.
+        """
+        gains, counts = self.sequence_gains(self.read(X, lengths, sequence_id, dt), thread_count(n_threads))
+        if not counts.any():
+            raise ValueError("X has no complete frame to score")
+        return float(gains.sum() / counts.sum())
+
+    def sequence_gains(self, sequences: Sequences, n_threads: int) -> tuple[Array, npt.NDArray[np.int64]]:
+        """The summed gain of each sequence, and how many of its frames are not missing."""
+        evidence = self._evidence(sequences, n_threads, with_novelty=False) / self.evidence.evidence_scale
+        certain = np.isposinf(evidence)
+        rows = certain.any(axis=1)
+        evidence[rows] = np.where(certain[rows], 0.0, -np.inf)  # of these states and no others
+        present = ~np.isnan(evidence[:, 0])
+        alone = np.zeros(len(evidence))
+        with np.errstate(divide="ignore"):
+            alone[present] = np.logaddexp.reduce(evidence[present] + np.log(self.prior), axis=1)
+        begins = np.cumsum([0, *sequences.lengths[:-1]])
+        chain = self._chains[0]
+        if self.tempering is not None:
+            chain = StageChain.of(self.tempering.transmat, self.tempering.startprob, None)
+        with _rows_of(sequences):
+            together = chain.run("log_likelihood", evidence, sequences.lengths, sequences.dt, n_threads)
+        return together - np.add.reduceat(alone, begins), np.add.reduceat(present.astype(np.int64), begins)
+
+    def explain(
+        self,
+        X: npt.ArrayLike,
+        frame: int | tuple[int, int],
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> Explanation:
+        """Why a frame has its label: how the log odds of its two likeliest states came about.
+
+        Parameters
+        ----------
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
+        frame : int, or (int, int)
+            The row of X; where X is a list, the sequence and the row in it.
+
+        Returns
+        -------
+        Explanation
+            Log odds by the smoothed posterior, in nats: of the past, of the future and of the frame itself, and of the
+            frame what each column and each member of the evidence say. Prints as tables; ``plot()`` draws it.
+
+        Notes
+        -----
+        The past is what the frames before say, by way of the chain; the future is how the frames after change the log
+        odds. Of the frame, columns have Shapley values: what a column adds to the log ratio of typical frames when it
+        takes its value, on average over all orders of the columns. They are exact for up to nine columns, and from 64
+        orders for more, where they still sum to the log ratio.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> explained = DensityRatioHMM(random_state=0).fit(X, y).model_.explain(X, 100)
+        >>> parts = explained.past + explained.future + explained.average + sum(explained.columns.values())
+        >>> abs(parts - explained.log_odds) < 1e-9
+        True
+        """
+        from .explanation import explain
+
+        sequences = self.read(X, lengths, sequence_id, dt)
+        if self.n_states < 2:
+            raise ValueError("a model of one state has nothing to choose between")
+        return explain(self, sequences, sequences.place(frame), thread_count(n_threads))
+
+    def rank_columns(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        n_frames: int = 200,
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> ColumnRanking:
+        """How much each column matters: the mean size of what it adds to log odds, over frames that are drawn from X.
+
+        Parameters
+        ----------
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
+        n_frames : int
+            Frames to look at, at most.
+        random_state : int, RandomState or None
+            Seed of the frames.
+
+        Returns
+        -------
+        ColumnRanking
+            Columns, the most important first. Prints as a table; ``plot()`` draws it.
+        """
+        from .explanation import rank_columns
+
+        sequences = self.read(X, lengths, sequence_id, dt)
+        if self.n_states < 2:
+            raise ValueError("a model of one state has nothing to choose between")
+        return rank_columns(self, sequences, n_frames, random_state, thread_count(n_threads))
 
     def alarm(
         self,

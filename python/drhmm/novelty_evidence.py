@@ -76,9 +76,9 @@ def _excursions(values: Array, sequence: int) -> Array:
     """Stretches of positive values: sequence, first, last, height; (n, 4)."""
     positive = np.concatenate([[False], values > 1e-12, [False]])
     first, end = np.flatnonzero(positive[1:] & ~positive[:-1]), np.flatnonzero(positive[:-1] & ~positive[1:])
-    heights = (
-        np.maximum.reduceat(np.append(values, 0.0), np.column_stack([first, end]).ravel())[::2] if len(first) else []
-    )
+    heights = np.empty(0)
+    if len(first) > 0:
+        heights = np.maximum.reduceat(np.append(values, 0.0), np.column_stack([first, end]).ravel())[::2]
     return np.column_stack([np.full(len(first), float(sequence)), first, end - 1, heights]).reshape(-1, 4)
 
 

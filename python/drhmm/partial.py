@@ -97,6 +97,8 @@ class PartialFit:
     @classmethod
     def begin(cls, model: Model, rules: ChainRules, settings: Mapping[str, Any]) -> PartialFit:
         """Nothing seen yet: what was chosen for a model that was learned from the first block."""
+        if model.stages is None:
+            rules = rules.without_shapes
         return cls(model, rules, copy.deepcopy(dict(settings)), Statistics.nothing(pooled_evidence_of(model)))
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:

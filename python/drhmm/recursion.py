@@ -1,4 +1,4 @@
-"""Inference on evidence: filtering, smoothing, fixed-lag smoothing, the best path, expected transitions.
+"""Inference on evidence: filtering, smoothing, paths, transitions and the likelihood.
 
 Evidence is an array of log ratios, shape (T, S): row t is log w_i(y_t), the log density of the frame in state i, up
 to any constant per row. Log-likelihoods work, and so do log posteriors minus log priors. ``-inf`` excludes a state,
@@ -12,6 +12,7 @@ costs one product for each binary digit of dt.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -32,11 +33,29 @@ from ._validation import (
 )
 from .exceptions import ImpossibleDataError
 from .novelty import none_known
+from .tempering import reachable
 
 #: Finite log ratios of one frame may lie this far apart where transitions are forbidden, and anywhere elsewhere.
 LARGEST_DIFFERENCE = 2.0**36
 
-__all__ = ["expected_transitions", "filter", "fixed_lag", "smooth", "viterbi"]
+#: Posteriors are right to 1e-11 of themselves down to here; what depends on less is done again on logarithms.
+SMALLEST_EXACT = 1e-100
+
+#: Posteriors below this do not matter, whatever their digits.
+NEGLIGIBLE = 1e-30
+
+__all__ = [
+    "expected_transitions",
+    "filter",
+    "fixed_lag",
+    "log_likelihood",
+    "sample_paths",
+    "smooth",
+    "stationary_distribution",
+    "transition_posteriors",
+    "viterbi",
+    "viterbi_log_probability",
+]
 
 
 def _problem(
@@ -92,12 +111,12 @@ def raise_failure(outcome: int, sequence: int, frame: int, row: int, column: int
 
 
 def filter(  # noqa: A001
-    log_ratios: Any,
-    transmat: Any,
-    startprob: Any,
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
     *,
-    lengths: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
     """Posterior of each state given the past and the present.
@@ -142,12 +161,12 @@ def filter(  # noqa: A001
 
 
 def smooth(
-    log_ratios: Any,
-    transmat: Any,
-    startprob: Any,
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
     *,
-    lengths: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
     """Posterior of each state given the whole sequence.
@@ -165,13 +184,13 @@ def smooth(
 
 
 def fixed_lag(
-    log_ratios: Any,
-    transmat: Any,
-    startprob: Any,
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
     lag: int,
     *,
-    lengths: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
     """Posterior of each state given the past, the present and the next `lag` frames.
@@ -191,12 +210,12 @@ def fixed_lag(
 
 
 def viterbi(
-    log_ratios: Any,
-    transmat: Any,
-    startprob: Any,
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
     *,
-    lengths: Any = None,
-    dt: Any = None,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> npt.NDArray[np.int64]:
     """Most probable path of each sequence.
@@ -214,8 +233,278 @@ def viterbi(
     return path
 
 
+def viterbi_log_probability(
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
+    *,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
+    n_threads: int | None = None,
+) -> Array:
+    """Log probability of the most probable path of each sequence, together with its evidence.
+
+    Parameters and errors as in `filter`.
+
+    Returns
+    -------
+    ndarray of shape (sequences,)
+        max over paths of log p(x_1..x_T) + sum_t log w_{x_t}(y_t), of the evidence as it is given. Minus
+        `log_likelihood` it is the log posterior probability of the path.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import recursion
+    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
+    >>> best = recursion.viterbi_log_probability(*problem) - recursion.log_likelihood(*problem)
+    >>> np.exp(best).round(3)
+    array([0.404])
+    """
+    chain, evidence, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
+    report, _, log_probabilities = _core.viterbi(chain, evidence, parts, thread_count(n_threads), steps)
+    _raise(report, parts)
+    return log_probabilities
+
+
+def log_likelihood(
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
+    *,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
+    n_threads: int | None = None,
+) -> Array:
+    """Log likelihood of each sequence.
+
+    Parameters and errors as in `filter`.
+
+    Returns
+    -------
+    ndarray of shape (sequences,)
+        log sum over paths of p(x_1..x_T) prod_t w_{x_t}(y_t), of the evidence as it is given: where that is
+        log-likelihoods, this is what other packages call score or marginal log likelihood. With ratios to the density
+        of all frames, it is the gain over independent frames. A missing frame counts 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import recursion
+    >>> A = [[0.9, 0.1], [0.1, 0.9]]
+    >>> recursion.log_likelihood(np.log([[4.0, 1.0], [1.0, 4.0]]), A, [0.5, 0.5]).round(3)
+    array([1.493])
+    """
+    problem = _problem(log_ratios, transmat, startprob, lengths, dt)
+    log_likelihoods: Array = run("log_likelihood", *problem, thread_count(n_threads))
+    return log_likelihoods
+
+
+def _step_matrices(transmat: Array, steps: Steps | None) -> tuple[Array, npt.NDArray[np.int64] | None]:
+    """A^k for every number of steps k that occurs, (K, S, S), and which of them leads to each frame."""
+    if steps is None:
+        return transmat[None], None
+    kinds, which = np.unique(steps, return_inverse=True)
+    powers = np.stack([np.linalg.matrix_power(transmat, int(k)) for k in kinds])
+    return powers, np.ascontiguousarray(which.reshape(-1), dtype=np.int64)
+
+
+def sample_paths(
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
+    n_paths: int = 1,
+    *,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
+    random_state: int | np.random.Generator | None = None,
+    n_threads: int | None = None,
+) -> npt.NDArray[np.int64]:
+    """Paths drawn from their posterior, each as a whole: what may have happened.
+
+    Where `smooth` says how probable a state is at one frame, paths answer any question about several: the number of
+    changes, the longest stay, the first time of a state. Drawn backwards from filtered posteriors.
+
+    Parameters as in `filter`, and
+
+    Parameters
+    ----------
+    n_paths : int
+        Number of paths.
+    random_state : int, numpy.random.Generator or None
+        Seed, or generator to draw from.
+
+    Returns
+    -------
+    ndarray of shape (n_paths, T)
+        State indices; with `dt`, at the frames.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import recursion
+    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
+    >>> paths = recursion.sample_paths(*problem, 10_000, random_state=0)
+    >>> bool(np.allclose(paths.mean(axis=0), recursion.smooth(*problem)[:, 1], atol=0.02))
+    True
+    """
+    chain, evidence, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
+    threads, n = thread_count(n_threads), check_integer(n_paths, "n_paths", low=1)
+    uniforms = np.random.default_rng(random_state).random((n, len(evidence)))
+    filtered = run("filter", chain, evidence, parts, steps, threads)
+    matrix = as_transmat(transmat, evidence.shape[1])
+    powers, which = _step_matrices(matrix, steps)
+    transposed = np.ascontiguousarray(powers.transpose(0, 2, 1)).reshape(-1, evidence.shape[1])
+    paths = _core.draw_paths(filtered, transposed, which, parts, uniforms, threads)
+    if paths is not None:
+        return paths
+    from .reference import recursion as reference
+
+    pieces = [
+        reference.draw_paths(evidence[one], powers, start, uniforms[:, one], own)
+        for one, start, own in _each_sequence(parts, matrix, startprob, steps, which)
+    ]
+    return np.concatenate(pieces, axis=1)
+
+
+def _each_sequence(
+    lengths: Lengths,
+    transmat: Array,
+    startprob: npt.ArrayLike,
+    steps: Steps | None,
+    which: npt.NDArray[np.int64] | None,
+) -> Iterator[tuple[slice, Array, npt.NDArray[np.int64] | None]]:
+    """The rows of each sequence, the probabilities of its first frame, and which matrix leads to each frame."""
+    start, begin = as_startprob(startprob, len(transmat)), 0
+    for length in lengths:
+        rows = slice(begin, begin + length)
+        if which is None or steps is None:
+            yield rows, start, None
+        else:
+            yield rows, start @ np.linalg.matrix_power(transmat, int(steps[begin]) - 1), which[rows]
+        begin += length
+
+
+def transition_posteriors(
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
+    *,
+    lengths: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
+    n_threads: int | None = None,
+) -> Array:
+    """Posterior of each transition at each step: when changes happened, and between what.
+
+    Parameters and errors as in `filter`. The answer has (T - 1) S^2 numbers; `expected_transitions` gives their sum
+    without it.
+
+    Returns
+    -------
+    ndarray of shape (T - 1, S, S)
+        p(x_t = i, x_{t+1} = j | y_1..y_T); exact zeros between the last frame of a sequence and the first of the next.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import recursion
+    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
+    >>> recursion.transition_posteriors(*problem).round(3)
+    array([[[0.404, 0.18 ],
+            [0.011, 0.404]]])
+    """
+    chain, evidence, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
+    threads, n_states = thread_count(n_threads), evidence.shape[1]
+    filtered = run("filter", chain, evidence, parts, steps, threads)
+    smoothed = run("smooth", chain, evidence, parts, steps, threads)
+    matrix = as_transmat(transmat, n_states)
+    powers, which = _step_matrices(matrix, steps)
+    # p(i, j) = f_t(i) A_ij s_{t+1}(j) / sum_k f_t(k) A_kj
+    joint = np.empty((len(evidence) - 1, n_states, n_states))
+    predicted = np.empty((len(evidence) - 1, n_states))
+    for k, power in enumerate(powers):
+        rows = slice(None) if which is None else which[1:] == k
+        predicted[rows] = filtered[:-1][rows] @ power
+        joint[rows] = filtered[:-1][rows][:, :, None] * power
+    small = predicted < SMALLEST_EXACT
+    joint *= np.where(small, 0.0, smoothed[1:] / np.where(small, 1.0, predicted))[:, None, :]
+    too_little = (small & (smoothed[1:] > NEGLIGIBLE)).any(axis=1)
+    borders = np.cumsum(parts)[:-1] - 1
+    joint[borders], too_little[borders] = 0.0, False
+    if too_little.any():
+        from .reference import recursion as reference
+
+        for one, start, own in _each_sequence(parts, matrix, startprob, steps, which):
+            if too_little[one.start : one.stop - 1].any():
+                joint[one.start : one.stop - 1] = reference.transition_posteriors(evidence[one], powers, start, own)
+    return joint
+
+
+def stationary_distribution(transmat: npt.ArrayLike) -> Array:
+    """Share of time that a chain spends in each state in the long run, without evidence.
+
+    Parameters
+    ----------
+    transmat : array of shape (S, S)
+        Transition probabilities; rows sum to 1.
+
+    Returns
+    -------
+    ndarray of shape (S,)
+        The only p with p A = p; exact zeros where a chain does not come back to.
+
+    Raises
+    ------
+    ValueError
+        If there are several such p, because the chain falls into parts that never meet.
+
+    Notes
+    -----
+    By elimination without subtractions (Grassmann, Taksar and Heyman): small probabilities keep all their digits.
+
+    Examples
+    --------
+    >>> from drhmm import recursion
+    >>> recursion.stationary_distribution([[0.9, 0.1], [0.3, 0.7]]).round(3)
+    array([0.75, 0.25])
+    """
+    matrix = as_matrix(transmat, "transmat")
+    matrix = as_transmat(matrix, len(matrix))
+    recurrent = _recurrent(matrix)
+    reduced = matrix[np.ix_(recurrent, recurrent)]
+    n = len(reduced)
+    for last in range(n - 1, 0, -1):
+        reduced[:last, last] /= reduced[last, :last].sum()
+        reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])
+    weights = np.ones(n)
+    for state in range(1, n):
+        weights[state] = weights[:state] @ reduced[:state, state]
+        weights[: state + 1] /= weights[: state + 1].max()
+    shares = np.zeros(len(matrix))
+    shares[recurrent] = weights / weights.sum()
+    return shares
+
+
+def _recurrent(matrix: Array) -> npt.NDArray[np.int64]:
+    """States that a chain always comes back to; a ValueError if these are several parts that never meet."""
+    reached = reachable(matrix)
+    closed = [state for state in range(len(matrix)) if reached[reached[state], state].all()]
+    for state in closed:
+        if not reached[closed[0], state]:
+            raise ValueError(
+                f"transmat has no single stationary distribution: a chain that is in state {closed[0]} never comes to "
+                f"state {state}, nor back"
+            )
+    return np.array(closed, dtype=np.int64)
+
+
 def expected_transitions(
-    log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
+    *,
+    lengths: npt.ArrayLike | None = None,
+    n_threads: int | None = None,
 ) -> Array:
     """Expected number of transitions between states, summed over all sequences.
 
@@ -230,7 +519,12 @@ def expected_transitions(
 
 
 def expectation(
-    log_ratios: Any, transmat: Any, startprob: Any, *, lengths: Any = None, n_threads: int | None = None
+    log_ratios: npt.ArrayLike,
+    transmat: npt.ArrayLike,
+    startprob: npt.ArrayLike,
+    *,
+    lengths: npt.ArrayLike | None = None,
+    n_threads: int | None = None,
 ) -> tuple[Array, Array, float]:
     """Smoothed posteriors, expected transitions and the log likelihood in one pass: the E step of learning."""
     chain, evidence, parts, _ = _problem(log_ratios, transmat, startprob, lengths)

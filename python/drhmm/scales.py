@@ -40,12 +40,16 @@ LARGEST = 500.0
 
 @dataclass(frozen=True)
 class Choice:
-    """Scales kappa (M,), temper tau and prior shift beta, and where they come from, in words."""
+    """Scales kappa (M,), temper tau and prior shift beta, where they come from, in words, and their objective.
+
+    The objective is -inf where nothing was judged.
+    """
 
     scales: Array
     temper: float
     prior_shift: float
     reason: str
+    objective: float = -np.inf
 
 
 class HeldOutSmoothing:
@@ -181,6 +185,7 @@ class HeldOutSmoothing:
             temper,
             shift,
             f"smoothing of {self.n_judged} held-out frames in {self.n_runs} runs of one state",
+            float(result.fun),
         )
 
     def _given(self, names: Sequence[str], usual: Array) -> Array | None:

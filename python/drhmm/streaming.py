@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, snapshots
+from ._tables import values_by_name
 from ._validation import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, refuse_masked, thread_count
 from .alarms import Alarm, Episode, Watch
 from .exceptions import SnapshotError
@@ -149,13 +151,19 @@ class Stream(_Live):
     def __repr__(self) -> str:
         return f"Stream(n_frames={self.n_frames}, lag={self._lag}, {self._model!r})"
 
+    def _repr_html_(self) -> str:
+        from .summary import stream_as_html
+
+        return stream_as_html(self)
+
     def step(self, x: Any, dt: int = 1) -> Array | None:
         """Take one sample and answer.
 
         Parameters
         ----------
-        x : array of shape (d,), or None
-            The sample; None, or a NaN in it, is a missing one: prediction only.
+        x : array of shape (d,), mapping of column names to numbers, or None
+            The sample; None, or a NaN in it, is a missing one: prediction only. A mapping has a number, or None, for
+            every column that the model was learned from, and may have others.
         dt : int
             Steps of the chain since the last sample, 1 or more; for the first one, counted from the start, where
             it is 1. A gap of any length is exact and costs little. No window reaches across a gap.
@@ -174,6 +182,8 @@ class Stream(_Live):
         # The core takes a plain vector and a plain integer as they are; anything else is looked at first.
         answer = self._step_one(x, dt, self._evaluate)
         if answer is NotImplemented:
+            if isinstance(x, Mapping):
+                x = values_by_name(x, self._model.feature_names)
             self._model.check_names(x)
             x = as_sample(x, self._n_columns)
             dt = check_integer(dt, "dt", low=1, high=LONGEST_GAP)
@@ -342,9 +352,9 @@ class StreamBatch(_Live):
         if report[0] != 0:
             self._raise(report, report[1], int(self.n_frames[report[1]]))
         if self._watches:
-            unknown = self._live.unknown().tolist()
+            unknown, gaps = self._live.unknown().tolist(), np.asarray(checked).tolist()
             for row in np.flatnonzero(mask).tolist():
-                self._watches[row].step(unknown[row], int(checked[row]))
+                self._watches[row].step(unknown[row], gaps[row])
         return posteriors
 
     @property

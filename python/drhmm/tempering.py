@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ._validation import Array, Lengths, read_only
 
@@ -80,11 +81,17 @@ def _perron_vector(weights: Array) -> Array:
     return r
 
 
-def unreachable(transmat: Array) -> tuple[int, int] | None:
-    """Two states of which the second cannot be reached from the first, if there are any."""
+def reachable(transmat: Array) -> npt.NDArray[np.bool_]:
+    """Which state (column) can be reached from which (row), itself among them."""
     reached = (transmat > 0) | np.eye(len(transmat), dtype=bool)
     for _ in range(len(transmat).bit_length()):
         reached = (reached.astype(np.float64) @ reached) > 0
+    return reached
+
+
+def unreachable(transmat: Array) -> tuple[int, int] | None:
+    """Two states of which the second cannot be reached from the first, if there are any."""
+    reached = reachable(transmat)
     if reached.all():
         return None
     one, other = np.argwhere(~reached)[0]

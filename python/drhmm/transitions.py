@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ class ChainRules:
 
     ``prior`` is the pseudo-count of each transition, -inf where it is forbidden; ``transmat`` and ``startprob`` are
     given where they are not learned. ``weights`` (S,) say how much a transition into each state counts. ``durations``
-    say how stays follow from the same labels.
+    say how stays follow from the same labels. ``initial`` are the transitions that EM begins with, if they are given.
     """
 
     prior: Array
@@ -30,6 +30,7 @@ class ChainRules:
     startprob: Array | None
     weights: Array
     durations: DurationRules
+    initial: Array | None = None
 
     @property
     def n_states(self) -> int:
@@ -39,11 +40,14 @@ class ChainRules:
     @property
     def tells_states_apart(self) -> bool:
         """Whether the order of states matters before anything is learned."""
-        return self.transmat is not None or self.startprob is not None or bool((self.prior != self.prior[0, 0]).any())
+        given = (self.transmat, self.startprob, self.initial)
+        return any(one is not None for one in given) or bool((self.prior != self.prior[0, 0]).any())
 
     def log_preferences(self) -> tuple[Array, Array]:
         """How much each transition and each first state is to be preferred, before anything is learned."""
-        given = self.transmat if self.transmat is not None else np.where(np.isneginf(self.prior), 0.0, self.prior + 1)
+        given = self.transmat if self.transmat is not None else self.initial
+        if given is None:
+            given = np.where(np.isneginf(self.prior), 0.0, self.prior + 1)
         first = self.startprob if self.startprob is not None else np.ones(self.n_states)
         tiny = np.finfo(float).tiny
         return np.log(np.maximum(given, tiny)), np.log(np.maximum(first, tiny))
@@ -73,6 +77,10 @@ class ChainRules:
         transmat: Array = smoothed / totals
         return transmat
 
+    def first_transitions(self, counts: Array) -> Array:
+        """The transition matrix that EM begins with."""
+        return self.transition_probabilities(counts, certain=False) if self.initial is None else self.initial
+
     def regular(self, transmat: Array, counts: Array, shapes: Sizes) -> Array:
         """The transition matrix where states of several stages last as long as they did, without pseudo-counts.
 
@@ -87,6 +95,11 @@ class ChainRules:
         changed[rows] *= (left[rows] / totals[rows] / leaving_rates(transmat)[rows])[:, None]
         changed[rows, rows] = 1 - left[rows] / totals[rows]
         return changed
+
+    @property
+    def without_shapes(self) -> ChainRules:
+        """The same rules, with stays that are geometric from their minimum on."""
+        return replace(self, durations=replace(self.durations, learned=False))
 
     def learn(self, counts: Array, stays: Stays) -> tuple[Array, Durations | None]:
         """Transition probabilities and durations, None where every stay is geometric, from certain labels."""
@@ -118,6 +131,7 @@ def chain_rules(
     n_states: int,
     class_weights: Array | None = None,
     durations: DurationRules | None = None,
+    transmat_init: Any = None,
 ) -> ChainRules:
     """Check the settings of the chain and bring them to one shape; of class weights, only their ratios count."""
     if not isinstance(transition_prior, list | tuple) and np.ndim(transition_prior) == 0:
@@ -138,12 +152,20 @@ def chain_rules(
         if np.isneginf(prior).all(axis=1).any():
             state = int(np.flatnonzero(np.isneginf(prior).all(axis=1))[0])
             raise ValueError(f"transition_prior forbids every transition from state {state}")
+    initial = None if transmat_init is None else as_transmat(transmat_init, n_states, "transmat_init")
+    if initial is not None:
+        if transmat is not None:
+            raise ValueError("give transmat, which is not learned, or transmat_init, where EM begins, not both")
+        if (initial[np.isneginf(prior)] > 0).any():
+            i, j = np.argwhere(np.isneginf(prior) & (initial > 0))[0]
+            raise ValueError(f"transmat_init has {initial[i, j]:g} at row {i}, column {j}: transition_prior forbids it")
     return ChainRules(
         prior,
         None if transmat is None else as_transmat(transmat, n_states),
         None if startprob is None else as_startprob(startprob, n_states),
         np.ones(n_states) if class_weights is None else class_weights / class_weights.mean(),
         DurationRules(False, np.ones(n_states, dtype=np.int64)) if durations is None else durations,
+        initial,
     )
 
 

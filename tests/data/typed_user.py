@@ -21,8 +21,8 @@ from drhmm import (
     SnapshotError,
     Stream,
     StreamBatch,
+    dataframes,
     datasets,
-    frames,
     plotting,
     ratios,
     recursion,
@@ -84,7 +84,7 @@ def infer(model: Model, X: Array) -> npt.NDArray[np.int64]:
 def tables(model: Model, X: Array) -> pl.DataFrame:
     """A data frame with the state of each row."""
     df = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "second": np.arange(len(X))})
-    result: pl.DataFrame = frames.predict_frame(model, df, features=["a", "b"], time="second", probabilities=True)
+    result: pl.DataFrame = dataframes.predict(model, df, features=["a", "b"], time="second", probabilities=True)
     return result
 
 

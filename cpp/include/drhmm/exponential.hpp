@@ -15,8 +15,7 @@ template <class Real>
 constexpr int kMantissa = sizeof(Real) == sizeof(double) ? 52 : 23;  // bits
 
 #if defined(DRHMM_HAS_SCALING)
-// What 2^n has beside powers of two stands in registers: pieces are so small that polynomials of half the degree will
-// do.
+// Registers hold the fractional powers of two. The pieces are so small that polynomials of half the degree suffice.
 template <class Real>
 struct Roots;
 
@@ -41,7 +40,7 @@ struct Roots<double> {
                                                    1.9152065613971474};
   static constexpr double kRound = 0x1.8p48;  // the last digit of numbers in this range stands for 1/16
 
-  // Of the pieces that the last digits of rounded numbers stand for.
+  // Looks up the pieces that the last digits of rounded numbers stand for.
   static DRHMM_INLINE Lanes<double> of(const Lanes<double>& rounded) {
     __m512i index;
     std::memcpy(&index, &rounded, sizeof index);
@@ -107,7 +106,7 @@ class NearestPower {
   DRHMM_INLINE Lanes<Real> times(const Lanes<Real>& r, const Lanes<Real>& c, const Lanes<Real>& x, Real least) const {
     // The low bits of n + kRound are n, which is added to the exponent of 1 + r c.
     Lanes<Real> result = r * c + Real(1);
-    typename Register<Real>::Unsigned power, bits;  // wraps where x < least
+    typename Register<Real>::Unsigned power, bits;  // wraps around where x < least
     std::memcpy(&power, &rounded_, sizeof power);
     std::memcpy(&bits, &result, sizeof bits);
     bits += power << kMantissa<Real>;
@@ -169,7 +168,8 @@ struct Coefficients<double, 16> {
                                     0.16666666664208724,  0.5000000000000001,   1.0000000000000007};
 };
 
-// c <- c(x) for n registers by Horner's rule, step by step for all of them, as each waits for itself.
+// c <- c(x) for n registers by Horner's rule, one step for all of them at a time, because each register waits for
+// its own last step.
 template <int n, class Real, std::size_t n_coefficients>
 DRHMM_INLINE void polynomial(const Real (&coefficients)[n_coefficients], const Lanes<Real>* x, Lanes<Real>* c) {
   for (int i = 0; i < n; ++i) c[i] = coefficients[0] * x[i] + coefficients[1];
@@ -198,8 +198,8 @@ DRHMM_INLINE void exp2_of_negatives(Lanes<Real>* x) {
 }
 
 // x <- e^x 2^kShift for n registers of x <= 0; exactly 0 where that is below double's normal numbers,
-// x < -708 - kShift log 2, and NaN where x is. Relative error below 3e-16.
-template <int kShift, int n>
+// x < -708 - kShift log 2; where x is NaN, NaN if that is kept, or anything. Relative error below 3e-16.
+template <int kShift, int n, bool keeps_nan = true>
 DRHMM_INLINE void exponentials_of(Lanes<double>* x) {
   using Nearest = detail::NearestPower<double, kShift>;
   // x = k log 2 + r; the first part of log 2 has so few digits that its product with k is exact.
@@ -214,7 +214,7 @@ DRHMM_INLINE void exponentials_of(Lanes<double>* x) {
   }
   detail::polynomial<n>(detail::Coefficients<double, Nearest::kPieces>::kOfE, r, c);
   for (int i = 0; i < n; ++i)
-    x[i] = nearest[i].template times<true>(r[i], c[i], x[i], -708.0 - kShift * 0.6931471805599453);
+    x[i] = nearest[i].template times<keeps_nan>(r[i], c[i], x[i], -708.0 - kShift * 0.6931471805599453);
 }
 
 // values <- e^values 2^kShift for n values <= 0.

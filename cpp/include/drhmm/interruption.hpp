@@ -1,11 +1,11 @@
-// Long loops ask now and then whether they should stop.
+// Lets long loops ask now and then whether they should stop.
 #pragma once
 
 #include <atomic>
 #include <exception>
 
-// Thread-local data of a library that is loaded late gets its memory when a thread first touches it, and where there is
-// none glibc aborts. In this model it is there as soon as the thread is.
+// In a library that is loaded late, thread-local data get their memory when a thread first touches them, and glibc
+// aborts if there is none. With this TLS model they exist as soon as the thread does.
 #if defined(__linux__) && defined(__GNUC__)
 #define DRHMM_THREAD_LOCAL thread_local __attribute__((tls_model("initial-exec")))
 #else
@@ -14,14 +14,14 @@
 
 namespace drhmm {
 
-// The work of a thread is no longer wanted, as another one failed; never leaves parallel_for.
+// Thrown in a thread whose work is no longer needed because another one failed. Never leaves parallel_for.
 struct Stopped : std::exception {
   const char* what() const noexcept override { return "stopped"; }
 };
 
-// What the caller of a thread's work wants to be asked; throws to stop it. Nothing by default.
+// The hook that the caller of a thread's work wants called; it throws to stop the work. None by default.
 inline DRHMM_THREAD_LOCAL void (*interruption_hook)() = nullptr;
-// Raised when other threads of the same work have failed.
+// Set when another thread of the same work has failed.
 inline DRHMM_THREAD_LOCAL const std::atomic<bool>* stop_flag = nullptr;
 
 // Sets the hook of this thread for as long as it lives.
@@ -48,7 +48,7 @@ class StopScope {
   const std::atomic<bool>* before_;
 };
 
-// Frames after which a recursion asks.
+// The number of frames after which a recursion asks.
 constexpr int kFramesBetweenChecks = 256;
 
 inline void check_interruption() {

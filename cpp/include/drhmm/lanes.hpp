@@ -22,14 +22,14 @@ constexpr int kRegisterBytes = 32;
 constexpr int kRegisterBytes = 16;
 #endif
 
-// Says that what a pointer points to is reached by no other one.
+// Promises that no other pointer reaches the same memory.
 #if defined(__GNUC__) || defined(_MSC_VER)
 #define DRHMM_RESTRICT __restrict
 #else
 #define DRHMM_RESTRICT
 #endif
 
-// DRHMM_SCALAR: as a compiler without vector types sees it, to test that.
+// DRHMM_SCALAR compiles the code for compilers without vector types, to test it.
 #if defined(__GNUC__) && defined(__AVX512F__) && !defined(DRHMM_SCALAR)
 #define DRHMM_HAS_SCALING  // instructions that multiply numbers by powers of two, and look them up in registers
 #endif
@@ -52,7 +52,7 @@ template <class Real>
 constexpr int kLanes = kRegisterBytes / static_cast<int>(sizeof(Real));
 #else
 #define DRHMM_INLINE inline
-// One number at a time where the compiler has no vector types.
+// One number at a time, for compilers without vector types.
 template <class Real>
 struct Register {
   using Value = Real;
@@ -77,8 +77,8 @@ inline void store(const Lanes<Real>& value, Real* to) {
   std::memcpy(to, &value, sizeof value);
 }
 
-// Stores past the caches, where the processor can; the address is a multiple of a register's size. What was stored is
-// there for other threads after the fence.
+// Stores without filling the caches, if the processor can. The address must be a multiple of a register's size. Other
+// threads see the numbers after the fence.
 #if defined(__SSE2__) && !defined(DRHMM_SCALAR)
 DRHMM_INLINE void stream(const Lanes<double>& value, double* to) {
 #if defined(__AVX512F__)
@@ -109,7 +109,7 @@ DRHMM_INLINE Lanes<double> negative(Lanes<double> x) {
   return x;
 }
 
-// Says that memory will be read, or written, soon. Any address will do.
+// Tells the processor to fetch memory that will be read or written soon. Any address is allowed.
 #if defined(__GNUC__)
 DRHMM_INLINE void prefetch_read(const double* place) { __builtin_prefetch(place, 0); }
 DRHMM_INLINE void prefetch_write(const double* place) { __builtin_prefetch(place, 1); }
@@ -129,7 +129,7 @@ inline void set_lane(Lanes<double>& value, Index lane, double number) {
   std::memcpy(reinterpret_cast<char*>(&value) + lane * Index{sizeof number}, &number, sizeof number);
 }
 
-// Square blocks of numbers: rows[i][l] and rows[l][i] change places, in log2(kLanes) rounds of exchanges between rows
+// Transposes a square block: rows[i][l] and rows[l][i] change places, in log2(kLanes) rounds of exchanges between rows
 // that are kHalf apart.
 #if defined(__has_builtin) && !defined(DRHMM_SCALAR)
 #if __has_builtin(__builtin_shufflevector)

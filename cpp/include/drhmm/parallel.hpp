@@ -17,10 +17,10 @@
 
 namespace drhmm {
 
-// Calls task(i) for i in 0..n-1, each once, on at most n_threads threads including the caller's.
-// Which thread runs which task is not fixed: tasks must not share anything they write.
-// The first exception is rethrown in the caller once all threads have stopped; tasks that ask whether they should stop
-// do so before their end. The caller's thread can be interrupted all the time, also while it waits for the others.
+// Calls task(i) once for each i in 0..n-1, on at most n_threads threads including the caller's.
+// Any thread may run any task, so tasks must not share anything they write.
+// Rethrows the first exception in the caller once all threads have stopped. Tasks that ask whether they should stop
+// then end early. The caller's thread can always be interrupted, also while it waits for the others.
 template <class Task>
 void parallel_for(Index n, int n_threads, const Task& task) {
   const Index n_workers = std::min<Index>(n_threads, n);
@@ -36,7 +36,7 @@ void parallel_for(Index n, int n_threads, const Task& task) {
   std::atomic<bool> stopped{false};
   std::exception_ptr failure;
   Index n_running = 0;
-  std::mutex mutex;  // of failure and n_running
+  std::mutex mutex;  // guards failure and n_running
   std::condition_variable done;
   const auto attempt = [&](const auto& action) {
     try {
@@ -60,10 +60,10 @@ void parallel_for(Index n, int n_threads, const Task& task) {
   threads.reserve(static_cast<std::size_t>(n_workers - 1));
   try {
     for (Index k = 1; k < n_workers; ++k) {
-      // Held until the thread is counted, and has been moved: before that it cannot end.
+      // Held until the thread is counted and moved, so that it cannot end before.
       const std::lock_guard<std::mutex> creating(mutex);
       threads.emplace_back([&] {
-        if (make_exception_memory()) work();  // the others, and the caller, do what this thread does not
+        if (make_exception_memory()) work();  // if not, the other threads do its work
         const std::lock_guard<std::mutex> lock(mutex);
         --n_running;
         done.notify_one();
@@ -71,7 +71,7 @@ void parallel_for(Index n, int n_threads, const Task& task) {
       ++n_running;
       move_elsewhere(threads.back());
     }
-  } catch (...) {  // the system has no thread left to give: the ones that started, and this one, do the work
+  } catch (...) {  // the system has no more threads: those that started, and this one, do the work
   }
   work();
   std::unique_lock<std::mutex> lock(mutex);

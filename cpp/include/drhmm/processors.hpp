@@ -10,9 +10,9 @@
 
 namespace drhmm {
 
-// Moves a new thread to a processor that its maker is not using. After a pause Linux may start it on its maker's, and
-// move it only when the work is nearly done, although others are idle. It may run everywhere afterwards, as before. The
-// thread must not end meanwhile: for the system, one that has ended is the maker itself.
+// Moves a new thread to a processor that its creator does not use. After a pause Linux may start the thread on its
+// creator's processor, and move it only when the work is nearly done, although others are idle. Afterwards it may run
+// anywhere, as before. The thread must not end meanwhile: the system would take an ended thread for its creator.
 inline void move_elsewhere([[maybe_unused]] std::thread& thread) noexcept {
 #if defined(__linux__) && defined(_GNU_SOURCE) && !defined(__ANDROID__)
   const int here = sched_getcpu();

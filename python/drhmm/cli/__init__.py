@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     _add_fit(commands)
     _add_predict(commands)
+    _add_evaluate(commands)
     _add_stream(commands)
     _add_info(commands)
     _add_demo(commands)
@@ -74,7 +75,7 @@ def _add_columns(command: _Parser, step: str) -> None:
     )
     command.add_argument("--sequence", metavar="COLUMN", help="the sequence that a row belongs to; one by default")
     command.add_argument("--time", metavar="COLUMN", help="time of a row, a number or a date: rows may be missing")
-    command.add_argument("--step", type=float, help=step)
+    command.add_argument("--step", help=step)
     command.add_argument("--features", type=_names, metavar="A,B,...", help="columns to use; all others by default")
     command.add_argument("--no-header", dest="header", action="store_false", help="columns have the names 1, 2, ...")
     command.add_argument("--threads", type=int, help="threads; all cores by default")
@@ -119,8 +120,7 @@ def _add_predict(commands: Commands) -> None:
         "Write the most probable state of every row, its probability, and the probability of the unknown.",
         "drhmm predict walks.drhmm new.csv --sequence person --output states.csv",
     )
-    command.add_argument("model", type=Path, help="a model file")
-    _add_columns(command, "time between rows when none is missing; that of the training data, or the median")
+    _add_model_and_columns(command)
     command.add_argument("--output", type=Path, metavar="FILE", help="the table to write; CSV on standard output")
     command.add_argument("--label", metavar="COLUMN", help="the true state, to print the accuracy")
     command.add_argument(
@@ -131,6 +131,42 @@ def _add_predict(commands: Commands) -> None:
     )
     command.add_argument("--lag", type=int, help="given the next LAG rows only")
     command.add_argument("--probabilities", action="store_true", help="one column more for each state")
+
+
+def _add_model_and_columns(command: _Parser) -> None:
+    command.add_argument("model", type=Path, help="a model file")
+    _add_columns(command, "time between rows when none is missing; that of the training data, or the median")
+    for name in ("sequence", "time"):
+        command.add_argument(
+            f"--no-{name}",
+            dest=name,
+            action="store_const",
+            const=False,
+            help=f"not by the {name} column that the model remembers",
+        )
+
+
+def _add_evaluate(commands: Commands) -> None:
+    command = _add(
+        commands,
+        "evaluate",
+        "how good a model is on a labelled table",
+        "Print accuracy, macro F1, log loss and calibration, the figures of each class, the confusion, and the number\n"
+        "and length of segments, true and predicted, on rows that the model should not have learned from. Columns are\n"
+        "those that the model remembers, unless they are named.",
+        "drhmm evaluate walks.drhmm others.csv --label activity --html report.html",
+    )
+    _add_model_and_columns(command)
+    command.add_argument("--label", metavar="COLUMN", help="the true state; an empty field is unknown")
+    command.add_argument(
+        "--method",
+        choices=("smooth", "filter", "frame"),
+        default="smooth",
+        help="given the whole sequence, the past and present, or each frame alone",
+    )
+    command.add_argument("--lag", type=int, help="given the next LAG rows only")
+    command.add_argument("--html", type=Path, metavar="FILE", help="a page with these figures and pictures")
+    command.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
 def _add_stream(commands: Commands) -> None:
@@ -155,7 +191,7 @@ def _add_stream(commands: Commands) -> None:
     command.add_argument("--lag", type=int, default=0, help="answer LAG observations later, knowing them, too")
     command.add_argument("--sequence", metavar="COLUMN", help="the sequence that an observation belongs to")
     command.add_argument("--time", metavar="COLUMN", help="time of an observation: some may be missing")
-    command.add_argument("--step", type=float, help="time of one step; that of the training data by default")
+    command.add_argument("--step", help="time of one step; that of the training data by default")
     command.add_argument(
         "--false-alarms",
         metavar="N/TIME",

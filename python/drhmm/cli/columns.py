@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,27 +11,46 @@ import numpy as np
 import numpy.typing as npt
 
 from .._sequences import group
+from .._tables import no_column
 from .._times import TimeError, gaps, usual_step
 from .._validation import Lengths, Steps
-from ..frames import features_of
+from ..dataframes import features_of
 from ..model import Model
+from ..summary import remembered_columns
 from .errors import InputError
 from .tables import Table, listed, read_table
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that the options name."""
+    """The columns that the options name; ``remembered`` are the roles for which the model does."""
 
     features: Sequence[str] | None
     label: str | None
     sequence: str | None
     time: str | None
+    remembered: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, options: argparse.Namespace, model: Model, label: str | None) -> Columns:
+        """The columns that the options name, and those of sequence and time that the model remembers."""
+        known = remembered_columns(model)
+        named = {"sequence": options.sequence, "time": options.time}
+        used = {role: None if name is False else name or known.get(role) for role, name in named.items()}
+        remembered = frozenset(role for role, name in named.items() if name is None)
+        return cls(options.features, label, used["sequence"], used["time"], remembered)
 
     def read(self, path: Path, header: bool) -> Table:
         """The table, with labels, sequences and times as they stand in the file."""
-        named = [name for name in (self.label, self.sequence, self.time) if name is not None]
-        return read_table(path, header=header, as_they_are=named)
+        named = {"label": self.label, "sequence": self.sequence, "time": self.time}
+        table = read_table(path, header=header, as_they_are=[name for name in named.values() if name is not None])
+        for role, name in named.items():
+            if name is not None and name not in table.columns:
+                problem = f"--{role}: there is {no_column(name, table.columns)}"
+                if role in self.remembered:
+                    problem += f". The model was learned with it as the {role}: use --{role}, or --no-{role}"
+                raise InputError(problem, path)
+        return table
 
     def sequence_of(self, table: Table) -> str | None:
         """The sequence column: the one that is named, or the lengths of an npz file."""
@@ -75,7 +95,7 @@ def ordered(table: Table, columns: Columns, step: float | None) -> tuple[Ordered
         return Ordered(order, lengths, gaps(times, lengths, step)), step
     except TimeError as problem:
         if problem.row is None:
-            raise InputError(f"{problem} use --step", table.path, column=columns.time) from None
+            raise InputError(f"{problem} give --step as a number", table.path, column=columns.time) from None
         raise table.error(str(problem), int(order[problem.row]), columns.time) from None
 
 
@@ -93,8 +113,7 @@ def model_features(model: Model, columns: Columns, table: Table, header: bool) -
         missing = [name for name in model.feature_names if name not in table.columns]
         if missing:
             raise InputError(
-                f"there is no column {missing[0]!r}, which the model needs; there are {listed(table.columns)}",
-                table.path,
+                f"there is {no_column(missing[0], table.columns)}. The model needs {missing[0]!r}", table.path
             )
         return list(model.feature_names)
     names = columns.feature_names(table)

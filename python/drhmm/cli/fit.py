@@ -14,9 +14,13 @@ import numpy.typing as npt
 
 from .. import io
 from .._sequences import as_sequences
+from .._tables import NamedColumns
 from .._validation import Array, Lengths, check_integer
 from ..estimator import DensityRatioHMM
+from ..evaluation import evaluate
 from ..features import Framing, complete_rows
+from ..model import METHODS
+from ..summary import COLUMNS
 from .columns import Columns, ordered
 from .output import say
 from .tables import check_target
@@ -61,17 +65,19 @@ def run(options: argparse.Namespace) -> None:
     begin = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.fit(X, y, lengths=lengths)
+        estimator.fit(NamedColumns(X, names), y, lengths=lengths)
     for warning in caught:
         print(f"drhmm fit: warning: {warning.message}", file=sys.stderr)
     say(f"learned in {time.perf_counter() - begin:.1f} s: {_chosen(estimator)}")
     if y is not None and options.holdout > 0:
-        say(f"held-out accuracy: {_held_out(estimator, X, y, lengths, options.holdout, options.seed)}")
+        held_out, words = _split(rows.lengths, options.holdout, options.seed, columns.sequence_of(table))
+        say(f"held-out accuracy: {_measured(estimator, X, y, lengths, held_out, words)}")
 
-    settings = dict(estimator.model_.settings)
+    remembered = {"label": columns.label, "sequence": columns.sequence, "time": columns.time}
+    settings = dict(estimator.model_.settings) | {COLUMNS: remembered}
     if step is not None:
-        settings["time_step"] = step
-    model = replace(estimator.model_, feature_names=tuple(names), settings=settings)
+        settings["time_step"] = float(step)
+    model = replace(estimator.model_, settings=settings)
     io.save(model, options.output)
     say(f"saved {options.output}: {options.output.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
 
@@ -116,45 +122,49 @@ def _chosen(estimator: DensityRatioHMM) -> str:
     return "; ".join(parts)
 
 
-def _held_out(
-    estimator: DensityRatioHMM, X: Array, y: npt.NDArray[Any], lengths: Lengths, share: float, seed: int
+def _measured(
+    estimator: DensityRatioHMM,
+    X: Array,
+    y: npt.NDArray[Any],
+    lengths: Lengths,
+    held_out: npt.NDArray[np.bool_],
+    words: str,
 ) -> str:
-    """Accuracy on sequences, or on the end of the only one, that a second model did not learn from."""
-    held_out, what = _split(lengths, share, seed)
-    parts = [_part(held_out == side, lengths) for side in (False, True)]
-    (train, train_lengths), (test, test_lengths) = parts
+    """Accuracy and tables of held-out rows, by a second model that did not learn from them."""
+    (train, train_lengths), (test, test_lengths) = (_part(held_out == side, lengths) for side in (False, True))
     other = DensityRatioHMM(**{**estimator.get_params(), "verbose": False})
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             other.fit(X[train], y[train], lengths=train_lengths)
-        scores = {
-            words: other.score(X[test], y[test], lengths=test_lengths, method=method)
-            for method, words in (("smooth", "smoothed"), ("filter", "filtered"), ("frame", "each frame alone"))
+        found = {
+            method: evaluate(other, X[test], y[test], lengths=test_lengths, method=method, unknown=None)
+            for method in METHODS
         }
     except ValueError as error:
         return f"not measured: {error}"
-    accuracies = ", ".join(f"{score:.1%} {words}" for words, score in scores.items())
-    known = sum(label is not None for label in y[test].tolist())
-    return f"{accuracies} ({known:,} labelled rows, {what}, learned without them)"
+    spoken = {"smooth": "smoothed", "filter": "filtered", "frame": "each frame alone"}
+    accuracies = ", ".join(f"{found[method].accuracy:.1%} {spoken[method]}" for method in METHODS)
+    tables = "\n\n".join(table.as_text() for table in found["smooth"].tables())
+    return f"{accuracies} ({found['smooth'].n_frames:,} labelled rows, {words}, learned without them)\n\n{tables}\n"
 
 
-def _split(lengths: Lengths, share: float, seed: int) -> tuple[npt.NDArray[np.bool_], str]:
-    """Which rows are held out."""
+def _split(lengths: Lengths, share: float, seed: int, sequence: str | None) -> tuple[npt.NDArray[np.bool_], str]:
+    """Which rows are held out: whole sequences, no part of which is learned from, or the end of the only one."""
     held_out = np.zeros(sum(lengths), dtype=bool)
     if len(lengths) == 1:
         held_out[len(held_out) - int(share * len(held_out)) :] = True
         return held_out, "the end of the sequence"
     begins = np.cumsum([0, *lengths[:-1]])
     chosen: list[int] = []
-    for sequence in np.random.RandomState(seed).permutation(len(lengths)).tolist():
-        if held_out.sum() + lengths[sequence] > share * len(held_out) and chosen:
+    for number in np.random.RandomState(seed).permutation(len(lengths)).tolist():
+        if held_out.sum() + lengths[number] > share * len(held_out) and chosen:
             continue
         if len(chosen) + 1 == len(lengths):
             break
-        chosen.append(sequence)
-        held_out[begins[sequence] : begins[sequence] + lengths[sequence]] = True
-    return held_out, f"{len(chosen):,} of {len(lengths):,} sequences"
+        chosen.append(number)
+        held_out[begins[number] : begins[number] + lengths[number]] = True
+    return held_out, f"{len(chosen):,} of {len(lengths):,} sequences by {sequence!r}"
 
 
 def _part(chosen: npt.NDArray[np.bool_], lengths: Lengths) -> tuple[npt.NDArray[np.int64], Lengths]:

@@ -12,6 +12,7 @@ import numpy as np
 from .. import io
 from ..evidence import PooledEvidence
 from ..model import Model
+from ..summary import COLUMNS, SCALE_REASON, TYPICAL
 from .output import say
 
 
@@ -22,8 +23,7 @@ def run(options: argparse.Namespace) -> None:
         say(json.dumps(as_json(model), indent=2))
         return
     say(f"{options.model}: {options.model.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
-    for name, text in _lines(model):
-        say(f"{name:<20}{text}")
+    say(f"\n{model.summary()}\n\nsettings\n{_settings(model)}")
 
 
 def as_json(model: Model) -> dict[str, Any]:
@@ -57,37 +57,10 @@ def as_json(model: Model) -> dict[str, Any]:
     }
 
 
-def _printable(label: Any) -> str:
-    """A label as it is, or with its control characters spelt out."""
-    text = str(label)
-    return text if text.isprintable() else repr(text)
-
-
-def _lines(model: Model) -> list[tuple[str, str]]:
-    content = as_json(model)
-    names = content["feature_names"]
-    lines = [
-        ("features", f"{model.n_features}" + (f" ({', '.join(map(_printable, names))})" if names else "")),
-        ("window", f"{model.window} samples" if model.window > 1 else "1 sample"),
-        *((f"evidence {name}", f"scale {one['scale']:.3g}: {one['is']}") for name, one in content["members"].items()),
-        ("prior shift", f"{content['prior_shift']:.3g} of the class shares, floor {content['floor']:g}"),
-        ("chain", f"transition probabilities to the power of {content['transition_temper']:.3g}"),
-        ("chosen by", str(model.settings.get("scale_reason", "not recorded"))),
-    ]
-    if model.novelty is not None:
-        lines.append(("novelty", f"rate {model.novelty.rate:g}, duration {model.novelty.duration:g} frames"))
-    labels = [_printable(label) for label in content["classes"]]
-    width = max(7, *(len(label) for label in labels))
-    lines.append(("states", f"{'label':<{width}}  share   start   mean stay   shape   transitions"))
-    for state, label in enumerate(labels):
-        mean, shape, minimum = (content["durations"][name][state] for name in ("mean", "shape", "minimum"))
-        duration = "for ever" if mean is None else f"{mean:.1f}"
-        form = f"{shape}" if minimum == 1 else f"{shape}, {minimum}+"
-        transitions = " ".join(f"{probability:.3g}" for probability in np.atleast_1d(model.transmat[state]))
-        shares = f"{model.prior[state]:.3f}   {model.startprob[state]:.3f}"
-        lines.append(("", f"{label:<{width}}  {shares}   {duration:>9}   {form:<5}   {transitions}"))
+def _settings(model: Model) -> str:
+    """The settings of the estimator, in lines."""
+    left_out = (SCALE_REASON, TYPICAL, COLUMNS)
     settings = ", ".join(
-        f"{name}={value!r}" for name, value in model.settings.items() if value is not None and name != "scale_reason"
+        f"{name}={value!r}" for name, value in model.settings.items() if value is not None and name not in left_out
     )
-    wrapped = textwrap.wrap(settings or "not recorded", 100)
-    return lines + list(zip(["settings", *[""] * len(wrapped)], wrapped, strict=False))
+    return textwrap.fill(settings or "not recorded", 100, initial_indent="  ", subsequent_indent="  ")

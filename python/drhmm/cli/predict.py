@@ -23,15 +23,15 @@ def run(options: argparse.Namespace) -> None:
     """Read, infer, and write one row for every row of the table."""
     check_output(options.output, options.model, options.data)
     model = io.load(options.model)
-    columns = Columns(options.features, options.label, options.sequence, options.time)
+    columns = Columns.of(options, model, options.label)
     table = columns.read(options.data, options.header)
     names = model_features(model, columns, table, options.header)
     if options.label is not None:
         table.column(options.label, "--label")
-    for name in (options.sequence, options.time):
+    for name in (columns.sequence, columns.time):
         if name in result_names(model, options.method, options.probabilities):
             raise InputError(f"the column {name!r} has the name of a column of the result", options.data)
-    if options.step is not None and options.time is None:
+    if options.step is not None and columns.time is None:
         raise ValueError("--step goes with --time")
     step = checked_step(options.step, "--step") or checked_step(
         model.settings.get("time_step"), "the model's time_step"
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
             None if table.lines is None else int(table.lines[row]),
         ) from None
     back = np.argsort(rows.order, kind="stable")
-    passed = {name: table.columns[name] for name in (options.sequence, options.time) if name is not None}
+    passed = {name: table.columns[name] for name in (columns.sequence, columns.time) if name is not None}
     predicted = {name: values[back] for name, values in result.items()}
     write_table(options.output, {**passed, **predicted})
     if options.label is not None:

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._files import write_atomically
+from .._tables import no_column
 from .._times import TICKS
-from .._validation import Array, is_missing
+from .._validation import Array, is_missing, shown
 from . import values
 from .errors import InputError, NamesError
 
@@ -48,7 +49,7 @@ class Table:
     def column(self, name: str, option: str) -> Column:
         """A column that an option names."""
         if name not in self.columns:
-            raise InputError(f"{option}: there is no column {name!r}; there are {listed(self.columns)}", self.path)
+            raise InputError(f"{option}: there is {no_column(name, self.columns)}", self.path)
         return self.columns[name]
 
     def error(self, message: str, row: int, name: str) -> InputError:
@@ -62,8 +63,22 @@ class Table:
         result = np.empty((self.n_rows, len(names)))
         for place, name in enumerate(names):
             column = self.column(name, "--features")
+            self._refuse_text(name, column)
             result[:, place] = column if _is_finite(column) else self._each(name, column, values.number)
         return result
+
+    def _refuse_text(self, name: str, column: Column) -> None:
+        """Raise an InputError for a column in which no field is a number."""
+        if column.dtype.kind not in "OSU":
+            return
+        texts = [text for text in map(as_text, column.tolist()) if not values.is_missing(text)]
+        if texts and not any(is_number(text) for text in texts):
+            raise InputError(
+                f"the column holds text, such as {shown(texts[0])}, and features are numbers: name it with --label or "
+                "--sequence, or name the others with --features",
+                self.path,
+                column=name,
+            )
 
     def times(self, name: str) -> Column:
         """A column of times, with all their digits: numbers, dates or durations of numpy, or exact objects."""
@@ -121,9 +136,11 @@ def _exact(times: list[Any]) -> Column:
     if kinds == {float}:
         return np.array(times)
     with contextlib.suppress(OverflowError):
-        if kinds == {int}:
+        if kinds == {values.WholeSeconds}:
+            return np.array(times, dtype=np.int64).view("M8[s]")
+        if kinds <= {int, values.WholeSeconds}:
             return np.array(times, dtype=np.int64)
-        if kinds <= {int, values.Seconds} and all(10**9 % time.denominator == 0 for time in times):
+        if kinds <= {int, values.WholeSeconds, values.Seconds} and all(10**9 % time.denominator == 0 for time in times):
             ticks = [time.numerator * (10**9 // time.denominator) for time in times]
             return np.array(ticks, dtype=np.int64).view("M8[ns]")
     return np.array(times, dtype=object)

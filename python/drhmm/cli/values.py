@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validation import check_number, shown
+from .._times import as_step
+from .._validation import shown
 
 #: Words, in lower case, that stand for a value that is not there.
 MISSING = frozenset({"", "na", "nan", "null", "none"})
@@ -53,6 +54,10 @@ class Seconds(Fraction):
         return f"{Decimal(self.numerator) / self.denominator:f}"
 
 
+class WholeSeconds(int):
+    """Seconds since 1970 of a date without fractions."""
+
+
 def moment(value: Any) -> Any:
     """A time as an exact number: numbers as they are, dates and times (ISO 8601, with hyphens) as seconds."""
     try:
@@ -79,14 +84,14 @@ def _integer(value: str | int, rounded: float) -> int | float:
     return whole if -(2**63) <= whole < 2**63 else rounded
 
 
-def _seconds(text: str) -> int | Seconds:
+def _seconds(text: str) -> WholeSeconds | Seconds:
     time = datetime.fromisoformat(text)
     since = (time if time.tzinfo else time.replace(tzinfo=timezone.utc)) - _EPOCH
     microseconds, cut = since // _MICROSECOND, _CUT_DIGITS.search(text)
     if cut is not None:
         scale = 10 ** len(cut[1])
         return Seconds(microseconds * scale + int(cut[1]), 10**6 * scale)
-    return Seconds(microseconds, 10**6) if microseconds % 10**6 else microseconds // 10**6
+    return Seconds(microseconds, 10**6) if microseconds % 10**6 else WholeSeconds(microseconds // 10**6)
 
 
 def labels(fields: Sequence[str]) -> npt.NDArray[Any]:
@@ -111,8 +116,11 @@ def _is_integer(text: str) -> bool:
 
 
 def checked_step(step: Any, name: str) -> float | None:
-    """The time of one step, or None if it is not known."""
-    return None if step is None else check_number(step, name, low=0, low_open=True)
+    """The time of one step, a number or text with a unit; None if it is not known."""
+    if isinstance(step, str):
+        with contextlib.suppress(ValueError):
+            step = float(step)
+    return as_step(step, name)
 
 
 def identity(value: Any) -> str:

@@ -1,15 +1,18 @@
 """Pictures of sequences and what a model makes of them; needs matplotlib (``pip install "drhmm[plot]"``).
 
-Every function takes plain arrays and returns matplotlib axes: ``axes.figure.savefig("picture.png")`` keeps them.
+Every function takes plain arrays and returns matplotlib axes. Without axes to draw in, it makes a figure through
+pyplot: a notebook shows it, ``plt.show()`` opens it, ``plt.savefig("picture.png")`` keeps it, ``plt.close()`` frees it.
 """
 
 from .alarms import alarms
 from .calibration import calibration, calibration_error
 from .durations import durations
 from .evidence import evidence
+from .explanation import explanation, ranking
 from .ratio_map import ratio_map
 from .roc import equal_error_rate, roc
 from .sequence import sequence
+from .state_numbers import state_numbers
 from .style import COLORS
 from .transitions import transitions
 
@@ -21,8 +24,11 @@ __all__ = [
     "durations",
     "equal_error_rate",
     "evidence",
+    "explanation",
+    "ranking",
     "ratio_map",
     "roc",
     "sequence",
+    "state_numbers",
     "transitions",
 ]

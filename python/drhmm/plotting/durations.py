@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from .._validation import as_lengths
+from .._validation import as_lengths, as_matrix, as_transmat
 from ..durations import Durations
 from ..stays import Stays
 from .style import as_states, color, new_figure, state_names
@@ -30,13 +30,13 @@ def durations(
 
     Parameters
     ----------
-    durations : Durations
-        What was learned: ``model.durations``.
-    states : array of int, shape (T,), optional
-        States as indices, such as the labels of the training data.
+    durations : Durations, or array of shape (S, S)
+        What was learned: ``model.durations``, or the transition matrix of a plain chain.
+    states : array of shape (T,), optional
+        States as indices or as labels, such as those of the training data, -1, None or NaN where unknown.
     lengths : sequence of int, optional
         Lengths of the sequences that `states` holds one after the other.
-    names : sequence of str, optional
+    names : sequence, optional
         Names of the states, for example ``model.classes``.
     figure : matplotlib.figure.Figure, optional
         Where to draw; a new figure by default.
@@ -47,11 +47,12 @@ def durations(
         One for each state, from top to bottom.
     """
     if not isinstance(durations, Durations):
-        raise ValueError(f"durations must be those of a model, model.durations, got {type(durations).__name__}")
+        matrix = as_matrix(durations, "durations")
+        durations = Durations.geometric(as_transmat(matrix, len(matrix), "durations"))
     labels = state_names(names, durations.n_states)
     whole = [np.zeros(0, dtype=np.int64)] * durations.n_states
     if states is not None:
-        codes = as_states(states, len(states), durations.n_states)
+        codes = as_states(states, len(states), durations.n_states, names=names)
         seen = Stays.of(codes, as_lengths(lengths, len(codes)))
         kinds = np.repeat(seen.kinds, seen.counts, axis=0)
         kinds = kinds[kinds[:, 2:].all(axis=1)]

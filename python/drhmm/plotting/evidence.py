@@ -40,10 +40,10 @@ def evidence(
     ----------
     log_ratios : array of shape (T, S)
         Evidence as `DensityRatioHMM.log_ratios` gives it, or log-likelihoods; a NaN row is a missing frame.
-    states : array of int of shape (T,), optional
-        True states, drawn as a strip along the lower edge.
-    names : sequence of str, optional
-        Names of the states for the legend.
+    states : array of shape (T,), optional
+        True states, as indices or as labels, -1, None or NaN where unknown; drawn as a strip along the lower edge.
+    names : sequence, optional
+        Names of the states for the legend, such as ``model.classes``.
     limit : float, optional
         Evidence beyond it, in either direction, is drawn at it; the largest finite value by default.
     ax : matplotlib.axes.Axes, optional
@@ -63,7 +63,7 @@ def evidence(
     n_frames, n_states = values.shape
     if n_frames == 0 or n_states < 2:
         raise ValueError(f"log_ratios must have at least one frame and two states, got shape {values.shape}")
-    truth = None if states is None else as_states(states, n_frames, n_states)
+    truth = None if states is None else as_states(states, n_frames, n_states, names=names)
     labels = state_names(names, n_states)
     heights = _against_the_others(values)
     finite = np.abs(heights[np.isfinite(heights)])

@@ -100,14 +100,26 @@ def roc(y: Any, scores: Any, *, ax: Axes | None = None) -> Axes:
         for name, values in as_curves(scores, "scores").items()
     }
     axes = axes_or_new(ax, 5, 5)
+    _draw(axes, {name: (curve, color(k)) for k, (name, curve) in enumerate(curves.items())})
+    return axes
+
+
+def roc_of_classes(axes: Axes, truth: npt.NDArray[np.int64], posteriors: Array, labels: list[str]) -> dict[str, float]:
+    """Draw each class against all others where both occur, and return the areas under the curves."""
+    there = [state for state in range(len(labels)) if 0 < np.count_nonzero(truth == state) < len(truth)]
+    curves = {labels[state]: (_curve(truth == state, posteriors[:, state]), color(state)) for state in there}
+    _draw(axes, curves)
+    return {name: float(auc(*curve)) for name, (curve, _) in curves.items()}
+
+
+def _draw(axes: Axes, curves: dict[str, tuple[tuple[Array, Array], str]]) -> None:
+    """Curves by their names, each with its colour."""
     axes.plot([0, 1], [1, 0], color="#999999", linewidth=0.8, linestyle=":", zorder=0)
     axes.plot([0, 1], [0, 1], color="#cccccc", linewidth=0.8, zorder=0)
-    for k, (name, (false_alarms, detections)) in enumerate(curves.items()):
+    for name, ((false_alarms, detections), ink) in curves.items():
         rate = _crossing(false_alarms, detections)
         numbers = f"AUC {auc(false_alarms, detections):.3f}, EER {rate:.3f}"
-        label = f"{name}: {numbers}" if name else numbers
-        axes.plot(false_alarms, detections, color=color(k), linewidth=1.6, label=label)
-        axes.plot(rate, 1 - rate, "o", color=color(k), markersize=6, markeredgecolor="white")
+        axes.plot(false_alarms, detections, color=ink, linewidth=1.6, label=f"{name}: {numbers}" if name else numbers)
+        axes.plot(rate, 1 - rate, "o", color=ink, markersize=6, markeredgecolor="white")
     axes.legend(frameon=False, fontsize=9, loc="lower right")
     unit_square(axes, "false alarms: share of frames without the event", "detections: share of frames with the event")
-    return axes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from .._labels import UNKNOWN
 from .._validation import as_matrix
-from .style import as_states, color, new_figure, runs, state_names
+from .style import as_curves, as_states, color, new_figure, place_of, runs, state_names
 
 
 def _strip(axes: Axes, states: npt.NDArray[np.int64]) -> None:
@@ -32,7 +32,7 @@ def _stack(axes: Axes, posteriors: npt.NDArray[np.float64]) -> None:
 
 def sequence(
     X: Any,
-    posteriors: Mapping[str, Any],
+    posteriors: Any,
     *,
     states: Any = None,
     names: Any = None,
@@ -45,12 +45,13 @@ def sequence(
     ----------
     X : array of shape (T, d)
         Samples, one line per column.
-    posteriors : mapping of str to array of shape (T, S)
-        One panel each: the name, and the probability of each state at each frame.
-    states : array of int of shape (T,), optional
-        True states, drawn as a strip; the share of frames that each panel gets right is then added to its name.
-    names : sequence of str, optional
-        Names of the states for the legend.
+    posteriors : array of shape (T, S), or mapping of str to such arrays
+        The probability of each state at each frame: one panel, or one for each name.
+    states : array of shape (T,), optional
+        True states, as indices or as labels, -1, None or NaN where unknown; drawn as a strip. The share of known frames
+        that each panel gets right is then added to its name.
+    names : sequence, optional
+        Names of the states for the legend, such as ``model.classes``.
     title : str, optional
         Title of the figure.
     figure : matplotlib.figure.Figure, optional
@@ -62,14 +63,15 @@ def sequence(
         From top to bottom.
     """
     samples = as_matrix(X, "X")
-    panels = {name: as_matrix(values, f"posteriors[{name!r}]") for name, values in posteriors.items()}
-    if not panels:
-        raise ValueError("posteriors is empty: there is nothing to draw")
+    curves = as_curves(posteriors, "posteriors")
+    panels = {name: as_matrix(values, place_of("posteriors", name)) for name, values in curves.items()}
     n_states = next(iter(panels.values())).shape[1]
     for name, values in panels.items():
         if values.shape != (len(samples), n_states):
-            raise ValueError(f"posteriors[{name!r}] must have shape {(len(samples), n_states)}, got {values.shape}")
-    truth = None if states is None else as_states(states, len(samples), n_states)
+            raise ValueError(
+                f"{place_of('posteriors', name)} must have shape {(len(samples), n_states)}, got {values.shape}"
+            )
+    truth = None if states is None else as_states(states, len(samples), n_states, names=names)
     labels = state_names(names, n_states)
 
     heights = [2.2] + ([] if truth is None else [0.35]) + [1.0] * len(panels)
@@ -87,8 +89,11 @@ def sequence(
         lower = lower[1:]
     for axis, (name, values) in zip(lower, panels.items(), strict=True):
         _stack(axis, values)
-        accuracy = "" if truth is None else f", {np.mean(values.argmax(axis=1) == truth):.0%} of frames right"
-        axis.set_title(f"{name}{accuracy}", loc="left", fontsize=9, pad=3)
+        words = [name] if name else []
+        if truth is not None and (truth != UNKNOWN).any():
+            right = (values.argmax(axis=1) == truth)[truth != UNKNOWN]
+            words.append(f"{right.mean():.0%} of frames right")
+        axis.set_title(", ".join(words), loc="left", fontsize=9, pad=3)
     axes[-1].set_xlim(-0.5, len(samples) - 0.5)
     axes[-1].set_xlabel("frame")
     for axis in axes:

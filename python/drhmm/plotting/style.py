@@ -10,7 +10,8 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .._validation import refuse_masked
+from .._labels import UNKNOWN
+from .._validation import as_values, is_missing
 
 #: Colours that stay apart for colour-blind readers and in print (Okabe and Ito), repeated after eight states.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#666666")
@@ -22,8 +23,10 @@ def color(k: int) -> str:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of that many inches."""
-    return Figure(figsize=(width, height), layout="constrained", dpi=120)
+    """A figure of that many inches, made through pyplot: a notebook shows it, and ``plt.savefig`` saves it."""
+    from matplotlib import pyplot
+
+    return pyplot.figure(figsize=(width, height), layout="constrained", dpi=120)
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
@@ -48,19 +51,52 @@ def state_names(names: Any, n_states: int) -> list[str]:
     return given
 
 
-def as_states(values: Any, n_frames: int, n_states: int, name: str = "states") -> npt.NDArray[np.int64]:
-    """True states as indices 0..n_states-1, one per frame."""
-    refuse_masked(values, name)
-    array = np.asarray(values)
-    if array.shape != (n_frames,):
-        raise ValueError(f"{name} must have shape {(n_frames,)}, got {array.shape}")
-    if array.dtype.kind not in "iub":
-        raise ValueError(f"{name} must hold state indices (integers), got dtype {array.dtype}")
-    states = array.astype(np.int64)
-    wrong = np.flatnonzero((states < 0) | (states >= n_states))
+def as_states(
+    values: Any, n_frames: int, n_states: int, name: str = "states", names: Any = None
+) -> npt.NDArray[np.int64]:
+    """True states as indices 0..n_states-1, one per frame, and -1 where a label is unknown.
+
+    Values are labels where `names` holds them (or their text), and indices otherwise. Other labels than integers are
+    numbered in order, if there is one for each state.
+    """
+    labels = as_values(values, name)
+    if labels.shape != (n_frames,):
+        raise ValueError(f"{name} must have shape {(n_frames,)}, got {labels.shape}")
+    missing = is_missing(labels)
+    known = labels[~missing].tolist()
+    codes = _codes_by_names(set(known), names)
+    if codes is None and all(map(_is_whole, set(known))):
+        codes = {label: int(label) for label in set(known)}
+    if codes is None:
+        different = sorted(set(known), key=str)
+        if names is not None or len(different) != n_states:
+            raise ValueError(
+                f"{name} has {len(different)} different labels, such as {different[0]!r}, for {n_states} states: give "
+                "names=the labels in the order of the states, for example model.classes"
+            )
+        codes = {label: place for place, label in enumerate(different)}
+    states = np.full(n_frames, UNKNOWN, dtype=np.int64)
+    states[~missing] = [codes[label] for label in known]
+    wrong = np.flatnonzero((states < UNKNOWN) | (states >= n_states))
     if len(wrong) > 0:
-        raise ValueError(f"{name} has {states[wrong[0]]} at frame {wrong[0]}: states are 0 to {n_states - 1}")
+        raise ValueError(
+            f"{name} has {states[wrong[0]]} at frame {wrong[0]}: states are 0 to {n_states - 1}, and -1 where unknown; "
+            "for labels give names=model.classes"
+        )
     return states
+
+
+def _is_whole(label: Any) -> bool:
+    return isinstance(label, int | float) and label == int(label)
+
+
+def _codes_by_names(labels: set[Any], names: Any) -> dict[Any, int] | None:
+    """The place of every label among the names, or among their text, -1 if it is that; None if some are not there."""
+    for given in () if names is None else (list(names), [str(name) for name in names]):
+        places = {name: place for place, name in enumerate(given)}
+        if all(label in places or (_is_whole(label) and label == UNKNOWN) for label in labels):
+            return {label: places.get(label, UNKNOWN) for label in labels}
+    return None
 
 
 def as_curves(values: Any, name: str) -> dict[str, Any]:
@@ -78,7 +114,7 @@ def place_of(name: str, curve: str) -> str:
 
 
 def runs(states: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """(begin, end, state) of every stretch of equal states."""
+    """(begin, end, state) of every stretch of equal states that are known."""
     borders = np.flatnonzero(np.diff(states)) + 1
     begins, ends = np.r_[0, borders], np.r_[borders, len(states)]
-    return [(int(b), int(e), int(states[b])) for b, e in zip(begins, ends, strict=True)]
+    return [(int(b), int(e), int(states[b])) for b, e in zip(begins, ends, strict=True) if states[b] != UNKNOWN]

@@ -137,6 +137,70 @@ def expected_transitions(log_ratios: Array, transmat: Array, startprob: Array) -
     return counts
 
 
+Matrices = npt.NDArray[np.float64]
+
+
+def _steps(transmat: Matrices, which: npt.NDArray[np.int64] | None, n_frames: int) -> tuple[Matrices, list[int]]:
+    """Matrices (K, S, S), and the one that leads to each frame; one matrix (S, S) leads to all."""
+    matrices = transmat[None] if transmat.ndim == 2 else transmat
+    return matrices, [0] * n_frames if which is None else which.tolist()
+
+
+def _messages(
+    log_ratios: Array, matrices: Matrices, which: list[int], startprob: Array
+) -> tuple[Array, Array, npt.NDArray[np.float64]]:
+    """Prepared evidence, log forward and log backward messages; the matrix of the first frame does not count."""
+    evidence, logs = prepare(log_ratios), log(matrices)
+    alpha, beta = np.empty_like(evidence), np.zeros_like(evidence)
+    alpha[0] = log(startprob) + evidence[0]
+    for t in range(1, len(evidence)):
+        alpha[t] = _log_sum(alpha[t - 1][:, None] + logs[which[t]], axis=0) + evidence[t]
+    for t in range(len(evidence) - 2, -1, -1):
+        beta[t] = _log_sum(logs[which[t + 1]] + (evidence[t + 1] + beta[t + 1])[None, :], axis=1)
+    return evidence, alpha, beta
+
+
+def transition_posteriors(
+    log_ratios: Array, transmat: Matrices, startprob: Array, which: npt.NDArray[np.int64] | None = None
+) -> Matrices:
+    """p(x_t = i, x_{t+1} = j | y_1..y_T), shape (T - 1, S, S)."""
+    matrices, own = _steps(transmat, which, len(log_ratios))
+    evidence, alpha, beta = _messages(log_ratios, matrices, own, startprob)
+    joint = np.empty((len(evidence) - 1, *matrices.shape[1:]))
+    for t in range(len(joint)):
+        logs = alpha[t][:, None] + log(matrices[own[t + 1]]) + (evidence[t + 1] + beta[t + 1])[None, :]
+        joint[t] = np.exp(logs - logs.max())
+        joint[t] /= joint[t].sum()
+    return joint
+
+
+def draw_paths(
+    log_ratios: Array,
+    transmat: Matrices,
+    startprob: Array,
+    uniforms: Array,
+    which: npt.NDArray[np.int64] | None = None,
+) -> npt.NDArray[np.int64]:
+    """Paths from the posterior, one for each row of uniform numbers (n, T), by forward filtering, backward sampling."""
+    matrices, own = _steps(transmat, which, len(log_ratios))
+    _, alpha, _ = _messages(log_ratios, matrices, own, startprob)
+    paths = np.empty(uniforms.shape, dtype=np.int64)
+    for path, numbers in zip(paths, uniforms, strict=True):
+        for t in range(len(alpha) - 1, -1, -1):
+            logs = alpha[t] if t + 1 == len(alpha) else alpha[t] + log(matrices[own[t + 1]])[:, path[t + 1]]
+            weights = np.cumsum(np.exp(logs - logs.max()))
+            path[t] = np.searchsorted(weights, numbers[t] * weights[-1], side="right")
+    return paths
+
+
+def stationary_distribution(transmat: Array) -> Array:
+    """The left eigenvector of transmat for the eigenvalue 1."""
+    values, vectors = np.linalg.eig(transmat.T)
+    vector = np.real(vectors[:, np.argmin(np.abs(values - 1))])
+    shares: Array = vector / vector.sum()
+    return shares
+
+
 def path_log_probability(path: npt.NDArray[np.int64], log_ratios: Array, transmat: Array, startprob: Array) -> float:
     """Log probability of one path times its evidence, up to a constant."""
     evidence = prepare(log_ratios)

@@ -1,4 +1,4 @@
-// From samples to frames: standardise, then describe frame t by the samples t-window+1..t of its own sequence.
+// From samples to frames: standardise; frame t is the samples t-window+1..t of its sequence.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Framing {
   Index frame_size() const { return window * mean.size(); }
 };
 
-// The frames of concatenated sequences, read block by block so that windows are never stored for all of them.
+// Reads the frames of concatenated sequences block by block, so that it never stores all windows.
 class FrameReader {
  public:
   FrameReader(const Framing& framing, const ConstRows& samples, const std::vector<Index>& lengths)
@@ -34,7 +34,7 @@ class FrameReader {
   Index n_frames() const { return samples_.rows(); }
 
   // frames (count, window * d) <- frames first..first+count-1, oldest sample first.
-  // A frame without a complete window, or with a NaN in it, is missing: marked, and filled with zeros.
+  // A frame is missing if its window is incomplete or holds a NaN. It is marked and filled with zeros.
   void read(Index first, Index count, RowMatrix& frames, std::vector<char>& missing) const {
     frames.setZero(count, framing_.frame_size());
     missing.assign(static_cast<std::size_t>(count), 0);

@@ -1,4 +1,4 @@
-// The last samples of one live sequence: what a FrameReader reads from an array, one sample at a time.
+// The last samples of one live sequence. Makes the same frames as FrameReader, one sample at a time.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class SampleWindow {
   explicit SampleWindow(const Framing& framing)
       : past_(static_cast<std::size_t>((framing.window - 1) * framing.n_columns())) {}
 
-  // frame (window * d) <- the frame that a sample makes if it comes dt steps after the last one; nothing is stored.
+  // frame (window * d) <- the frame of a sample that comes dt steps after the last one. Stores nothing.
   // Returns false, and zeros, if the window is incomplete or the sample holds a NaN.
   bool frame(const Framing& framing, const double* sample, std::int64_t dt, double* frame) const {
     const Index d = framing.n_columns();
@@ -43,7 +43,7 @@ class SampleWindow {
 
   void clear() { n_past_ = 0; }
 
-  // For snapshots: the standardised samples of the past, oldest first, of which the last n_past follow one another.
+  // For snapshots: the standardised past samples, oldest first. The last n_past of them are contiguous.
   const std::vector<double>& past() const { return past_; }
   Index n_past() const { return n_past_; }
   void restore(const double* past, Index n_past) {

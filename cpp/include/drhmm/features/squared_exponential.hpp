@@ -8,7 +8,7 @@ namespace drhmm {
 
 class SquaredExponential {
  public:
-  // centers (B, D). Distances are taken from the mean of the centres, so that data far from zero keep their digits.
+  // centers (B, D). Subtracts the mean of the centres first, so that data far from zero keep their digits.
   SquaredExponential(const ConstRows& centers, double sigma)
       : gamma_(0.5 / (sigma * sigma)), origin_(centers.colwise().mean()) {
     const RowMatrix shifted = centers.rowwise() - origin_;
@@ -27,8 +27,8 @@ class SquaredExponential {
     features.noalias() = shifted * projection_;
     features.rowwise() -= offset_;
     features.colwise() -= norms;
-    // Rounding can leave a distance below zero. A frame beyond double's range is at distance infinity: exactly zero, as
-    // "every class estimates 0" must not depend on the last digits of an underflow.
+    // Rounding can make a distance negative. A frame beyond the range of double has distance infinity and features of
+    // exactly zero: whether every class estimates 0 must not depend on the last digits of an underflow.
     features = features.cwiseMin(0.0);
     exponentials(features.data(), features.size());
   }

@@ -1,4 +1,4 @@
-// Additive estimates of p(x = i | y): for every column a slope within a range, and a step for each of its bins.
+// Additive estimates of p(x = i | y): each column has a slope within a range, and one step per bin.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 
 namespace drhmm {
 
-// q_i(y) = intercept_i + sum_j slope_ji (clip(y_j, low_j, high_j) - low_j) + step_jbi, b the number of edges of column
-// j below y_j.
+// q_i(y) = intercept_i + sum_j slope_ji (clip(y_j, low_j, high_j) - low_j) + step_jbi, where b is the number of
+// edges of column j below y_j.
 class AdditiveTables {
  public:
-  static constexpr Index kEdges = 9;  // deciles; a column with fewer different ones repeats the last
+  static constexpr Index kEdges = 9;  // deciles; a column with fewer distinct ones repeats the last
   static constexpr Index kBins = kEdges + 1;
 
   // low, high (D), edges (D, kEdges) in ascending order, intercept (S), slopes (D, S), steps (D * kBins, S)
@@ -30,10 +30,10 @@ class AdditiveTables {
     }
   }
 
-  // Multiplications that one frame takes, about.
+  // The approximate number of multiplications per frame.
   Index work_per_frame() const { return low_.size() * (kPadded + 2 * n_states()); }
 
-  // out (n, S) <- estimates of frames (n, D), column by column: the bins of many values are found side by side.
+  // out (n, S) <- estimates of frames (n, D), column by column, so that registers find the bins of several values.
   void estimates(const RowMatrix& frames, RowMatrix& out) const {
     const Index n = frames.rows(), s = n_states();
     std::vector<double> values(static_cast<std::size_t>(n)), below(values.size());
@@ -69,7 +69,7 @@ class AdditiveTables {
   }
 
  private:
-  static constexpr Index kPadded = 12;  // edges of one column with what fills up whole registers
+  static constexpr Index kPadded = 12;  // edges of one column, padded to whole registers
 
   Index n_states() const { return intercept_.size(); }
 

@@ -11,13 +11,13 @@
 namespace drhmm {
 
 // log N_i(y) = log_scale_i - |W_i y - o_i|^2 / 2 up to a constant, with W_i lower triangular: Sigma_i^-1 = W_i^T W_i.
-// Frames are taken from an origin amid the data, so that those far from zero keep their digits.
+// Subtracts an origin amid the data first, so that frames far from zero keep their digits.
 class ClassGaussians {
  public:
-  static constexpr Index kTile = 2 * kLanes<double>;  // frames that are evaluated together
+  static constexpr Index kTile = 2 * kLanes<double>;  // frames evaluated together
 
-  // origin (D), means (S, D), whitening (S * D, D): W_0, W_1, ..., of which the lower triangles are read; log_scales
-  // (S)
+  // origin (D), means (S, D), whitening (S * D, D): W_0, W_1, ..., only the lower triangles are read;
+  // log_scales (S)
   ClassGaussians(Vector origin, const ConstRows& means, const ConstRows& whitening, Vector log_scales)
       : origin_(std::move(origin)),
         frame_size_(means.cols()),
@@ -45,9 +45,9 @@ class ClassGaussians {
   }
 
   Index n_states() const { return log_scales_.size(); }
-  // Multiplications that one frame takes, about.
+  // The approximate number of multiplications per frame.
   Index work_per_frame() const { return n_states() * packed_size(); }
-  // Numbers that log_densities_of_one needs beside its arguments.
+  // The size of the scratch memory of log_densities_of_one, in numbers.
   std::size_t scratch_size() const { return static_cast<std::size_t>(n_groups_ * kRows); }
 
   // out (S) <- log densities of one frame (D).
@@ -107,12 +107,12 @@ class ClassGaussians {
   static constexpr Index kRows = 4;  // rows of W that share the loads of a frame
   static constexpr double kFarthest = 1e100;
 
-  // What lies farther away counts as this far, so that no square overflows.
+  // Larger distances are cut to this one, so that no square overflows.
   double from_origin(double value, Index column) const {
     return std::min(std::max(value - origin_[column], -kFarthest), kFarthest);
   }
 
-  // Columns of W that a group of rows needs: up to the diagonal of its last row.
+  // The columns of W that a group of rows needs: up to the diagonal of its last row.
   Index width(Index group) const { return std::min((group + 1) * kRows, frame_size_); }
   Index packed_size() const {
     Index size = 0;

@@ -10,10 +10,10 @@
 
 namespace drhmm {
 
-// frames (N, D) and targets (N, S) hold the folds one after the other, fold_sizes rows each; for every kernel width and
-// fold, Theta is learned from the other folds with rho = relative_rho * their total weight.
+// frames (N, D) and targets (N, S) hold the folds one after the other, fold_sizes rows each. For every kernel width and
+// fold, Theta is learned from the other folds, with rho = relative_rho * their total weight.
 //   loss (sigmas, rhos, folds): sum over the weighted frames of the fold of |Theta^T phi - m|^2
-//   estimates (sigmas, rhos, N, S): Theta^T phi of every frame; null if nobody wants them
+//   estimates (sigmas, rhos, N, S): Theta^T phi of every frame; may be null
 class CrossValidation {
  public:
   CrossValidation(const ConstRows& frames, const ConstRows& targets, const Eigen::Map<const Vector>& weights,
@@ -57,7 +57,7 @@ class CrossValidation {
     constexpr Index kBlock = 128;
     const auto f = static_cast<std::size_t>(fold);
     const Index n_classes = targets_.cols();
-    // The other folds are added up, not subtracted from all: nothing cancels, whatever the weights are.
+    // Adds up the other folds instead of subtracting this one from all: nothing cancels, whatever the weights.
     GramStatistics training(features.n_centers(), n_classes);
     double training_weight = 0;
     for (std::size_t other = 0; other < sizes_.size(); ++other) {

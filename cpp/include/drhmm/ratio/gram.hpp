@@ -1,4 +1,4 @@
-// Sufficient statistics of least-squares ratios: sums over frames that can be merged in any order.
+// Sufficient statistics of least-squares ratios: sums over frames, which merge in any order.
 #pragma once
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class GramStatistics {
   Vector mass_;    // (S)
 };
 
-// Phi^T M of frames (n, D) and targets (n, S), block by block: what changes between iterations of EM.
+// Phi^T M of frames (n, D) and targets (n, S), block by block: the only sum that changes between iterations of EM.
 inline Matrix feature_moment(const SquaredExponential& features, const ConstRows& frames, const ConstRows& targets) {
   constexpr Index kBlock = 512;
   Matrix moment = Matrix::Zero(features.n_centers(), targets.cols());

@@ -1,4 +1,4 @@
-// Sums of kernels, sum_b theta_bs phi_b(y), with distance, exponential and projection in registers: the features of a
+// Sums of kernels, sum_b theta_bs phi_b(y). Distance, exponential and projection stay in registers: the features of a
 // frame are never stored.
 #pragma once
 
@@ -13,12 +13,12 @@
 namespace drhmm {
 
 // phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2)) = 2^(p_b . y + o_b - g |y|^2) with g = log2(e) / (2 sigma^2), p_b = 2 g
-// c_b and o_b = -g |c_b|^2. Frames and centres are taken from the mean of the centres, so that data far from zero keep
-// their digits.
+// c_b and o_b = -g |c_b|^2. Subtracts the mean of the centres from both, so that data far from zero keep their
+// digits.
 template <class Real>
 class KernelExpansion {
  public:
-  // Frames that are evaluated together: two registers of them. Fewer than half of that are evaluated one by one.
+  // Frames evaluated together: two registers. Fewer than half as many are evaluated one by one.
   static constexpr Index kTile = 2 * kLanes<Real>;
   static constexpr Index kWorthATile = (kTile + 1) / 2;
 
@@ -70,7 +70,7 @@ class KernelExpansion {
   Index n_states() const { return n_states_; }
   Index n_centers() const { return n_centers_; }
 
-  // Numbers that sums_of_one needs beside its arguments.
+  // The size of the scratch memory of sums_of_one, in numbers.
   std::size_t scratch_size() const { return static_cast<std::size_t>(frame_size_ + n_registers_ * kLanes<Real>); }
 
   // out (S) <- sums of one frame (D).
@@ -188,8 +188,8 @@ class KernelExpansion {
 
   static constexpr double kLog2E = 1.4426950408889634;
   static constexpr int kGroup = kRegisterBytes == 64 ? 6 : 4;    // centres that share the loads of a frame
-  static constexpr int kAtATime = kRegisterBytes == 64 ? 4 : 1;  // exponentials: as many as there are registers for
-  static constexpr double kNowhere = -1e30;  // the exponent of a centre that fills up a group: 2^kNowhere = 0
+  static constexpr int kAtATime = kRegisterBytes == 64 ? 4 : 1;  // exponentials: as many as the registers hold
+  static constexpr double kNowhere = -1e30;  // the exponent of a centre that pads a group: 2^kNowhere = 0
 
   Index frame_size_;
   Index n_states_;

@@ -15,8 +15,8 @@ namespace drhmm {
 // From a score to its p-value among normal frames, and from there to log e(p).
 class ScoreTable {
  public:
-  // knots (m) never decrease, pvalues (m) decrease, and of equal knots the first counts; beyond the last knot u the tail is p = p_u (1 + shape (s - u) / spread)
-  // ^ (-1 / shape), or p_u exp(-(s - u) / spread) where the shape is 0.
+  // knots (m) never decrease, pvalues (m) decrease, and of equal knots the first counts; beyond the last knot u the
+  // tail is p = p_u (1 + shape (s - u) / spread) ^ (-1 / shape), or p_u exp(-(s - u) / spread) where the shape is 0.
   ScoreTable(Vector knots, Vector pvalues, double shape, double spread)
       : knots_(std::move(knots)), pvalues_(std::move(pvalues)), shape_(shape), spread_(spread) {}
 

@@ -1,4 +1,4 @@
-// Log density ratios between states: kernel, additive and Gaussian estimates of them, limited, scaled and added up.
+// Log density ratios between states: the sum of kernel, additive and Gaussian estimates, limited and scaled.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace drhmm {
 
-// One estimate of the ratios, and the exponent kappa that it enters the pool with.
+// One estimate of the ratios, and its exponent kappa in the pool.
 template <class Estimate>
 struct PoolMember {
   Estimate estimate;
@@ -32,7 +32,7 @@ struct KernelEstimate {
 };
 
 // log w_i(y) = sum_m kappa_m log max(q_i^(m)(y) / prior_i, least_ratio) + shift_i, up to a constant per row. Least
-// squares alone is a pool of one member. A member of scale 0 is not evaluated.
+// squares alone is a pool of one member. Members of scale 0 are not evaluated.
 class PooledRatio {
  public:
   // prior, shift (S); floor: the smallest estimate of novelty where this is what kernels leave; novelty: what it is
@@ -57,7 +57,7 @@ class PooledRatio {
   bool has_kernels() const { return kernels_.has_value(); }
   bool sees_novelty() const { return has_kernels() || novelty_ != nullptr; }
 
-  // Multiplications that one frame takes, about.
+  // The approximate number of multiplications per frame.
   Index work_per_frame() const {
     Index work = 0;
     if (kernels_) work += kernels_->estimate.wide.n_centers() * (kernels_->estimate.wide.frame_size() + n_states());
@@ -90,7 +90,7 @@ class PooledRatio {
                    });
   }
 
-  // Numbers that log_ratios_of_one needs beside its arguments.
+  // The size of the scratch memory of log_ratios_of_one, in numbers.
   std::size_t scratch_size() const {
     std::size_t size = 0;
     if (kernels_) size = kernels_->estimate.wide.scratch_size();
@@ -99,7 +99,7 @@ class PooledRatio {
     return size + static_cast<std::size_t>(n_states());
   }
 
-  // out (S), or (S + 1) with novelty, for one frame (D) that is there already.
+  // out (S), or (S + 1) with novelty, for one given frame (D).
   void log_ratios_of_one(const double* frame, bool is_missing, double* scratch, double* out, Index n_columns) const {
     if (is_missing) {
       std::fill(out, out + n_columns, std::numeric_limits<double>::quiet_NaN());
@@ -135,13 +135,13 @@ class PooledRatio {
     }
   }
 
-  // The same for frames that are there already, one block of them: out rows first..first+count-1.
+  // The same for one block of given frames: rows first..first+count-1 of out.
   void frame_log_ratios(const RowMatrix& frames, const std::vector<char>& missing, Index first, Rows out) const {
     evidence(frames, missing, false, first, out);
   }
 
  private:
-  // What a Gaussian may say against a state where there is no floor, in nats: its density is never 0.
+  // The strongest evidence of a Gaussian against a state without a floor, in nats: its density is never 0.
   static constexpr double kMostAgainst = 1000;
 
   template <class Member>
@@ -163,12 +163,12 @@ class PooledRatio {
     evidence[s] = log_evidence;
   }
 
-  // Where the unknown and the known states are compared, evidence counts up to here, so that the known states keep a
-  // posterior that double can hold, and with it their ratios to one another: at a frame the unknown is at most e^230
-  // times as likely as the best of them, e^280 times as any, and e^-200 times as the best at least. Whatever the most
-  // probable states are, a known one at some frame then costs at most e^280 there, e^200 where the chain has to come
-  // back by way of the unknown a frame later, and a few transitions, which python/drhmm/novelty.py has limits for. What
-  // lies beyond changes no probability by more than e^-50. evidence (S + 1), the unknown last.
+  // Limits the evidence between the unknown and the known states, so that double can hold the posteriors of the known
+  // states and their ratios. At a frame the unknown is at most e^230 times as likely as the best known state, at most
+  // e^280 times as likely as any, and at least e^-200 times as likely as the best. Then a known state at some frame
+  // costs at most e^280 there, e^200 where the chain must return through the unknown a frame later, and a few
+  // transitions, which python/drhmm/novelty.py limits. Beyond these limits no probability changes by more than e^-50.
+  // evidence (S + 1), the unknown last.
   void keep_within_reach(double* evidence) const {
     constexpr double kAboveBest = 230, kAboveAny = 280, kBelowBest = 200;
     double* const unknown = evidence + n_states();
@@ -180,7 +180,7 @@ class PooledRatio {
     }
   }
 
-  // Calls use(first, frames, missing) for all frames in blocks; the features of frames are never stored.
+  // Calls use(first, frames, missing) for each block of frames. The features are never stored.
   template <class Use>
   void for_each_block(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads,
                       const Use& use) const {
@@ -242,8 +242,8 @@ class PooledRatio {
     mark_missing(missing, first, out);
   }
 
-  // total (count, S) += kappa log max(q_i / prior_i, least_ratio) of posterior estimates q (count, S), which are used
-  // up.
+  // total (count, S) += kappa log max(q_i / prior_i, least_ratio) of posterior estimates q (count, S).
+  // Overwrites q.
   void add_logs(RowMatrix& estimates, double scale, RowMatrix& total) const {
     if (scale == 0) return;
     for (Index k = 0; k < estimates.rows(); ++k) {

@@ -1,5 +1,5 @@
-// Theta = (G + rho I)^-1 H: one Cholesky factor for every class, and for every iteration of EM; one reduction to three
-// diagonals for every rho.
+// Theta = (G + rho I)^-1 H. One Cholesky factor serves all classes and all iterations of EM; one tridiagonal reduction
+// serves all rho.
 #pragma once
 
 #include <Eigen/Cholesky>
@@ -35,7 +35,7 @@ class RegularizedGram {
   Eigen::LLT<Matrix, Eigen::Lower> factor_;
 };
 
-// Eigen's reduction to three diagonals, G = Q T Q^T, in steps between which it can be stopped: it takes seconds for
+// Eigen's tridiagonal reduction, G = Q T Q^T, in steps between which it can be interrupted: it takes seconds for
 // thousands of centres. Householder vector v of column k, with H = I - h v v^T: H G H = G - v w^T - w v^T where
 // w = p - (h/2) (p . v) v and p = h G v.
 class Tridiagonal {
@@ -69,8 +69,7 @@ class Tridiagonal {
   Vector scales_;  // (B - 1)
 };
 
-// G = Q T Q^T with T tridiagonal: G + rho I = Q (T + rho I) Q^T, so that each rho costs no more than its right-hand
-// sides.
+// G = Q T Q^T with T tridiagonal: G + rho I = Q (T + rho I) Q^T, so each rho costs only its right-hand sides.
 class ReducedGram {
  public:
   // gram (B, B): its lower triangle is read; moment (B, S).

@@ -197,17 +197,23 @@ class Dense {
 
   // Best predecessors, several columns at a time; origins are numbers in registers, too.
   DRHMM_INLINE void best_in_registers(const double* matrix, const Best* in, Best* out) const {
-    constexpr Index kStep = kLanes<double>;
+    constexpr int kRegisters = 2;  // at a time: one alone would wait for itself
+    constexpr Index kStep = kRegisters * kLanes<double>;
     for (Index first = 0; first < n_; first += kStep) {
-      Lanes<double> best = in[0].score + load(matrix + first), from{};
+      Lanes<double> best[kRegisters], from[kRegisters] = {};
+      for (int r = 0; r < kRegisters; ++r) best[r] = in[0].score + load(matrix + first + r * kLanes<double>);
       for (Index i = 1; i < n_; ++i) {
-        const Lanes<double> candidate = in[i].score + load(matrix + i * stride_ + first);
-        const auto is_better = candidate > best;
-        from = is_better ? all(static_cast<double>(i)) : from;
-        best = is_better ? candidate : best;
+        const Lanes<double> origin = all(static_cast<double>(i));
+        for (int r = 0; r < kRegisters; ++r) {
+          const Lanes<double> candidate = in[i].score + load(matrix + i * stride_ + first + r * kLanes<double>);
+          const auto is_better = candidate > best[r];
+          from[r] = is_better ? origin : from[r];
+          best[r] = is_better ? candidate : best[r];
+        }
       }
       for (Index j = first; j < std::min(first + kStep, n_); ++j) {
-        out[j] = Best(lane_of(best, j - first), static_cast<std::int64_t>(lane_of(from, j - first)));
+        const auto r = (j - first) / kLanes<double>, l = (j - first) % kLanes<double>;
+        out[j] = Best(lane_of(best[r], l), static_cast<std::int64_t>(lane_of(from[r], l)));
       }
     }
   }

@@ -64,12 +64,15 @@ DRHMM_INLINE void make_plain(Value* row, Index n) {
 }
 
 // l_c <- l_c - max l for one plain row; pivot <- the maximum. Adds the distance to the smallest finite entry to
-// `spread`.
+// `spread`, and NaN to `check` if the row is not plain.
 template <bool with_spread, class Value>
-DRHMM_INLINE void make_relative(Value* row, Index n, Value& pivot, Value& spread) {
+DRHMM_INLINE void make_relative(Value* row, Index n, Value& pivot, Value& spread, Value& check) {
   Value most = row[0];
   for (Index c = 1; c < n; ++c) most = row[c] > most ? row[c] : most;
-  for (Index c = 0; c < n; ++c) row[c] -= most;
+  for (Index c = 0; c < n; ++c) {
+    row[c] -= most;
+    check += row[c];
+  }
   pivot = most;
   if constexpr (with_spread) {
     const Value never = same<Value>(kNever), none{};
@@ -82,24 +85,20 @@ DRHMM_INLINE void make_relative(Value* row, Index n, Value& pivot, Value& spread
   }
 }
 
-// values <- e^values for n values <= 0, n a multiple of 4; returns their sum, which is NaN if one of them is.
+// values <- e^values for n values <= 0, n a multiple of 4; anything for NaN.
 template <class Value>
-DRHMM_INLINE Value make_weights(Value* values, Index n) {
-  Value sum{};
+DRHMM_INLINE void make_weights(Value* values, Index n) {
   if constexpr (kWidth<Value> == 1) {
     exponentials(values, n);
   } else {
-    for (Index i = 0; i < n; i += 4) exponentials_of<0, 4>(values + i);
+    for (Index i = 0; i < n; i += 4) exponentials_of<0, 4, false>(values + i);
   }
-  for (Index i = 0; i < n; ++i) sum += values[i];
-  return sum;
 }
 
 // Weights of four rows of two or three columns, in place, and their pivots; NaN is left in the sum for a row that may
 // not be plain. The likeliest column has weight 1 and needs no exponential.
 template <int n, class Value>
 DRHMM_INLINE Value weights_of_few(Value* rows, Value* pivots) {
-  using Register = Lanes<double>;
   const Value one = same<Value>(1.0), none{};
   Value x[4 * (n - 1)], by_first[4], by_two[4], sum{};
   for (int k = 0; k < 4; ++k) {
@@ -114,13 +113,11 @@ DRHMM_INLINE Value weights_of_few(Value* rows, Value* pivots) {
       pivots[k] = by_two[k] < none ? c : larger;
       x[k] += by_two[k] < none ? by_two[k] : none;                 // the smaller one of a and b
       x[4 + k] = by_two[k] > none ? none - by_two[k] : by_two[k];  // the larger one, or c
+      sum += x[4 + k];
     }
+    sum += x[k];
   }
-  if constexpr (std::is_same_v<Value, Register>) {
-    for (int i = 0; i < 4 * (n - 1); i += 4) exponentials_of<0, 4>(x + i);
-  } else {
-    exponentials(x, 4 * (n - 1));
-  }
+  make_weights(x, 4 * (n - 1));
   for (int k = 0; k < 4; ++k) {
     Value* const w = rows + k * n;
     const auto is_first = by_first[k] > none;
@@ -129,9 +126,7 @@ DRHMM_INLINE Value weights_of_few(Value* rows, Value* pivots) {
       const auto is_third = by_two[k] < none;
       high = is_third ? x[4 + k] : one;
       w[2] = is_third ? one : x[4 + k];
-      sum += x[4 + k];
     }
-    sum += x[k];
     w[0] = is_first ? high : x[k];
     w[1] = is_first ? x[k] : high;
   }

@@ -91,6 +91,30 @@ namespace detail {
 // others must not push scores to where digits are lost.
 constexpr double kOrdinarySpread = 1e4;
 
+// Weights of `count` frames that follow each other without gaps and have ordinary evidence, and `total` with what they
+// are relative to. False, with nothing of use written, if there are other frames among them.
+template <int N>
+DRHMM_INLINE bool ordinary_weights(const Evidence& evidence, Index frame, Index count, double* weights, double& total) {
+  const Index n = N > 0 ? N : evidence.n_columns;
+  double sum_of_pivots = 0, spread = 0, sum = 0;
+  for (Index k = 0; k < count; ++k, weights += n) {
+    if (evidence.steps(frame + k) != 1) return false;
+    const double* const row = evidence.row(frame + k);
+    double pivot = row[0], least = row[0];
+    for (Index c = 0; c < n; ++c) {
+      pivot = row[c] > pivot ? row[c] : pivot;
+      least = row[c] < least ? row[c] : least;
+      sum += row[c];  // NaN if one of them is, or if infinities meet
+    }
+    spread = pivot - least > spread ? pivot - least : spread;
+    for (Index c = 0; c < n; ++c) weights[c] = row[c] - pivot;
+    sum_of_pivots += pivot;
+  }
+  if (!(spread <= kOrdinarySpread) || !(std::abs(sum) < HUGE_VAL)) return false;
+  total += sum_of_pivots;
+  return true;
+}
+
 // Which state each state of each frame comes from: two bits for each of up to four states, or a number.
 template <int N>
 class Origins {
@@ -119,6 +143,57 @@ class Origins {
   KeptMemory<Code> codes_;
 };
 
+// One step of the chain to each of `count` frames with these weights. Few scores stay in registers.
+template <class Operator>
+DRHMM_INLINE void ordinary_steps(const Operator& op, const double* weights, Index first, Index count, Best* scores,
+                                 Best* next, Origins<Operator::kStates>& origins) {
+  constexpr int kN = Operator::kStates;
+  const Index n = kN > 0 ? kN : op.n_states(), n_columns = kN > 0 ? kN : op.n_columns();
+  Best fixed[kN > 0 ? 2 * kN : 1];
+  Best *const now = kN > 0 ? fixed : scores, *const then = kN > 0 ? fixed + kN : next;
+  for (Index i = 0; i < n; ++i) now[i].score = scores[i].score;  // not as pairs: see copy_values
+  for (Index k = 0; k < count; ++k, weights += n_columns) {
+    for (Index i = 0; i < n; ++i) now[i].from = i;
+    op.forward(now, then);
+    origins.set(first + k, then, n);
+    for (Index i = 0; i < n; ++i) now[i].score = then[i].score + weights[kN > 0 ? i : op.column_of(i)];
+  }
+  for (Index i = 0; i < n; ++i) scores[i].score = now[i].score;
+}
+
+// One frame, whatever its evidence and the gap before it; scores (states) become those of the frame.
+template <class Operator>
+Status careful_step(const Operator& op, const Evidence& evidence, Index frame, Index t, GapPaths& gaps, Best* scores,
+                    Best* next, Origins<Operator::kStates>& origins, double* plain, double& total) {
+  const Index n = op.n_states(), n_columns = op.n_columns();
+  if (t > 0) {
+    for (Index i = 0; i < n; ++i) scores[i].from = i;
+    const std::int64_t dt = evidence.steps(frame);
+    if (dt == 1) {
+      op.forward(scores, next);
+    } else {
+      gaps.log_power(dt)->forward(scores, next);
+    }
+    origins.set(t, next, n);
+    for (Index i = 0; i < n; ++i) scores[i].score = next[i].score;
+  }
+  std::copy_n(evidence.row(frame), n_columns, plain);
+  make_plain(plain, n_columns);
+  for (Index c = 0; c < n_columns; ++c) {
+    if (plain[c] != plain[c]) return {Outcome::partial_nan, t, c};
+  }
+  double pivot = kNever;
+  for (Index i = 0; i < n; ++i) {
+    if (scores[i].score > kNever) pivot = std::max(pivot, plain[op.column_of(i)]);
+  }
+  if (pivot == kNever) return {Outcome::impossible, t, -1};
+  for (Index i = 0; i < n; ++i) {
+    if (scores[i].score > kNever) scores[i].score += plain[op.column_of(i)] - pivot;
+  }
+  total += pivot;
+  return {};
+}
+
 }  // namespace detail
 
 // path (T): argmax over x_1..x_T of p(x_1..x_T | y_1..y_T) for the columns at the frames, whatever happened in gaps
@@ -127,69 +202,30 @@ class Origins {
 template <class Operator>
 Status best_path(const Operator& op, const Vector& log_start, const Evidence& evidence, Index begin, Index n_frames,
                  GapPaths& gaps, std::int64_t* path, double* log_probability) {
-  constexpr int kN = Operator::kStates;
-  const Index n = kN > 0 ? kN : op.n_states(), n_columns = kN > 0 ? kN : op.n_columns();
-  const auto room = static_cast<std::size_t>(kN > 0 ? kN : op.template stride<Best>());
-  detail::Origins<kN> origins(n_frames, n);
-  std::vector<Best> memory(2 * room);
-  // Few scores stay in registers: nothing that is not inlined ever sees where they are.
-  Best fixed[kN > 0 ? 2 * kN : 1];
-  Best *const scores = kN > 0 ? fixed : memory.data(), *const next =
-                                                           scores + (kN > 0 ? static_cast<std::size_t>(kN) : room);
+  constexpr Index kBlock = 16;  // frames after which scores are taken from the best of them again
+  const Index n = op.n_states();
+  const Index room = op.template stride<Best>();
+  detail::Origins<Operator::kStates> origins(n_frames, n);
+  std::vector<Best> memory(static_cast<std::size_t>(2 * room));
+  Best *const scores = memory.data(), *const next = scores + room;
+  std::vector<double> weights(static_cast<std::size_t>(kBlock * op.n_columns()));
   for (Index i = 0; i < n; ++i) scores[i] = Best(log_start[i]);
-  std::vector<double> plain(static_cast<std::size_t>(n_columns));
   double total = 0;
-  Status status;
-  for (Index t = 0; t < n_frames; ++t) {
-    const Index frame = begin + t;
-    if (t % kFramesBetweenChecks == 0) check_interruption();
-    if (t > 0) {
-      for (Index i = 0; i < n; ++i) scores[i].from = i;
-      const std::int64_t dt = evidence.steps(frame);
-      if (dt == 1) {
-        op.forward(scores, next);
-      } else {
-        Best *const before = memory.data(), *const after = before + room;
-        copy_values(scores, n, before);
-        gaps.log_power(dt)->forward(before, after);
-        copy_values(after, n, next);
+  for (Index t = 0, count = 1; t < n_frames; t += count, count = std::min(kBlock, n_frames - t)) {
+    if (t % kFramesBetweenChecks < kBlock) check_interruption();
+    if (t > 0 && detail::ordinary_weights<Operator::kStates>(evidence, begin + t, count, weights.data(), total)) {
+      detail::ordinary_steps(op, weights.data(), t, count, scores, next, origins);
+    } else {
+      for (Index k = t; k < t + count; ++k) {
+        const Status status =
+            detail::careful_step(op, evidence, begin + k, k, gaps, scores, next, origins, weights.data(), total);
+        if (!status.ok()) return status;
       }
-      origins.set(t, next, n);
-      for (Index i = 0; i < n; ++i) scores[i].score = next[i].score;  // not as pairs: see copy_values
     }
-    const double* row = evidence.row(frame);
-    double pivot = row[0], least = row[0], sum = row[0];
-    for (Index c = 1; c < n_columns; ++c) {
-      pivot = row[c] > pivot ? row[c] : pivot;
-      least = row[c] < least ? row[c] : least;
-      sum += row[c];
-    }
-    if (!(pivot - least <= detail::kOrdinarySpread) || sum != sum) {
-      std::copy_n(row, n_columns, plain.data());
-      make_plain(plain.data(), n_columns);
-      row = plain.data();
-      pivot = kNever;
-      for (Index c = 0; c < n_columns && status.ok(); ++c) {
-        if (row[c] != row[c]) status = {Outcome::partial_nan, t, c};
-      }
-      for (Index i = 0; i < n; ++i) {
-        if (scores[i].score > kNever) pivot = std::max(pivot, row[op.column_of(i)]);
-      }
-      if (status.ok() && pivot == kNever) status = {Outcome::impossible, t, -1};
-      if (!status.ok()) return status;
-    }
-    for (Index i = 0; i < n; ++i) {
-      const double weight = row[kN > 0 ? i : op.column_of(i)] - pivot;
-      scores[i].score = scores[i].score > kNever ? scores[i].score + weight : kNever;
-    }
-    total += pivot;
-    constexpr Index kRescale = 16;  // frames after which scores are taken from the best of them again
-    if (t % kRescale == 0) {
-      double most = scores[0].score;
-      for (Index i = 1; i < n; ++i) most = std::max(most, scores[i].score);
-      for (Index i = 0; i < n; ++i) scores[i].score -= most;
-      total += most;
-    }
+    double most = scores[0].score;
+    for (Index i = 1; i < n; ++i) most = std::max(most, scores[i].score);
+    for (Index i = 0; i < n; ++i) scores[i].score -= most;
+    total += most;
   }
   Index state = 0;
   for (Index i = 1; i < n; ++i) {
@@ -200,7 +236,7 @@ Status best_path(const Operator& op, const Vector& log_start, const Evidence& ev
     path[begin + t] = op.column_of(state);
     state = origins(t, state);
   }
-  return status;
+  return {};
 }
 
 }  // namespace drhmm

@@ -340,14 +340,19 @@ class Recursion {
     }
     for (Index k = 0; k < kBlock; ++k) {
       Value* const row = w + k * columns_here();
+      Value registers[kInRegisters ? kN : 1];
+      Value* const x = kInRegisters ? registers : row;
+      if constexpr (kInRegisters) copy_values(row, kN, x);
       if (facts_.is_mixing) {
-        make_relative<false>(row, n_columns(), pivots_of_block_[k], spread);
+        make_relative<false>(x, n_columns(), pivots_of_block_[k], spread, check);
       } else {
-        make_relative<true>(row, n_columns(), pivots_of_block_[k], spread);
+        make_relative<true>(x, n_columns(), pivots_of_block_[k], spread, check);
       }
+      if constexpr (kInRegisters && kN % 4 == 0) make_weights(x, kN);
+      if constexpr (kInRegisters) copy_values(x, kN, row);
       for (Index c = n_columns(); c < columns_here(); ++c) row[c] = same<Value>(kNever);
     }
-    check = make_weights(w, kBlock * columns_here());
+    if constexpr (!(kInRegisters && kN % 4 == 0)) make_weights(w, kBlock * columns_here());
   }
 
   // ---- forward
@@ -521,7 +526,7 @@ class Recursion {
         steps_of(first + k, starting, dt);
         op_.weigh(back, w);
         across_gap<false>(dt, back);
-      } else {
+      } else if (kLanesHere > 1 || starting == 0) {  // nothing is before the start of a sequence
         op_.backward(back, w, next);
         copy_values(next, stride_here(), back);
       }

@@ -9,10 +9,10 @@
 
 namespace drhmm {
 
-// One entry per row of Streams; what a row does not use is 0. kept = lag + 1 frames, the oldest first.
+// One entry per row of Streams; unused numbers are 0. kept = lag + 1 frames, the oldest first.
 struct Snapshot {
   Index n_rows, kept, n_states, n_columns;
-  Index n_samples_columns, past_size;          // columns of a sample, numbers of the window before the newest one
+  Index n_samples_columns, past_size;          // columns of a sample, numbers of the window without the newest sample
   std::vector<char> live, wide;                // (rows)
   std::vector<std::int64_t> n_frames, n_past;  // (rows)
   std::vector<double> past;                    // (rows, past_size)
@@ -44,7 +44,7 @@ struct Snapshot {
     return state;
   }
 
-  // The streams of this state; `empty` has no rows. Throws std::invalid_argument for a state that none can have.
+  // The streams of this state; `empty` has no rows. Throws std::invalid_argument for an impossible state.
   Streams restored(const Streams& empty) const {
     constexpr std::int64_t kLongestGap = std::int64_t{1} << 53;
     const auto require = [](bool condition, const char* message) {

@@ -1,4 +1,4 @@
-// Many live sequences on one model: windows, evidence and recursion of each, stepped together.
+// Many live sequences on one model. Steps the windows, the evidence and the recursions of all of them together.
 #pragma once
 
 #include <algorithm>
@@ -35,12 +35,12 @@ class Streams {
     double unknown = std::numeric_limits<double>::quiet_NaN();
   };
 
-  // The last of the chain's columns is the unknown if it has one more than n_known.
+  // If the chain has n_known + 1 columns, the last one is the unknown.
   Streams(Framing framing, std::shared_ptr<const Chain> chain, Index n_known, Index lag)
       : framing_(std::move(framing)), chain_(std::move(chain)), n_known_(n_known), lag_(lag) {
     engines_.push_back(chain_->live());
   }
-  // A copy has memory to work with of its own.
+  // A copy has its own scratch memory.
   Streams(const Streams& other) : Streams(other.framing_, other.chain_, other.n_known_, other.lag_) {
     first_free_ = other.first_free_;
     rows_ = other.rows_;
@@ -60,7 +60,7 @@ class Streams {
   // Rows after which no retired one is left are not looked at again, until one is retired or replaced.
   void look_for_retired_rows() { first_free_ = 0; }
 
-  // A row for a new sequence: one that was retired, or one more.
+  // A row for a new sequence: a retired one if there is one, else a new one.
   Index add() {
     for (; first_free_ < n_rows(); ++first_free_) {
       if (!row(first_free_).live) {
@@ -84,13 +84,13 @@ class Streams {
     first_free_ = std::min(first_free_, i);
   }
 
-  // Rows that were added last are gone; those before them stay.
+  // Removes the rows that were added last. The others stay.
   void forget_rows_from(Index first) {
     rows_.erase(rows_.begin() + first, rows_.end());
     first_free_ = std::min(first_free_, first);
   }
 
-  // frames (k, window * d) <- the frames that the samples make; missing ones are marked, and filled with zeros.
+  // frames (k, window * d) <- the frames of the samples. Missing ones are marked and filled with zeros.
   void frames(const RowSamples& step, RowMatrix& frames, std::vector<char>& missing) const {
     frames.resize(step.size(), framing_.frame_size());
     missing.resize(step.rows.size());
@@ -102,7 +102,7 @@ class Streams {
   }
 
   // Feeds every row its evidence (k, S) and answers p(x_t-lag | y_1..y_t) over the known states, answers (k, n_known);
-  // NaN for rows that have no frame t - lag yet. All rows go on, or none of them: the first that fails is reported.
+  // NaN for rows that have no frame t - lag yet. Either all rows advance or none; reports the first failure.
   SequenceStatus advance(const RowSamples& step, const ConstRows& evidence, int n_threads, Rows answers) {
     constexpr Index kBlock = 256;
     const Index n_blocks = (step.size() + kBlock - 1) / kBlock;
@@ -161,13 +161,13 @@ class Streams {
   // posterior (C) <- p(x_t-back | y_1..y_t) of one row.
   Status posterior(Index i, Index back, double* out) { return row(i).sequence.posterior(engine(), back, out); }
 
-  // Multiplications of a recursion step of n rows, about.
+  // The approximate number of multiplications of a recursion step of n rows.
   Index work(Index n, std::int64_t longest_gap) const {
     return n * chain_->n_states() * chain_->n_states() * (lag_ + 1) + 10 * chain_->work_to_reach(longest_gap);
   }
 
  private:
-  // answer (n_known) <- posterior (S), given that the state is a known one; false if nothing is left for these.
+  // answer (n_known) <- posterior (S), given that the state is a known one; false if their total is 0.
   bool among_known(const double* posterior, double* answer) const {
     constexpr double kSmallest = 1e-290;
     double known = 1;
@@ -180,7 +180,7 @@ class Streams {
 
   Framing framing_;
   std::shared_ptr<const Chain> chain_;
-  std::vector<LiveEngine> engines_;  // one for each block of rows; engines belong to one thread at a time
+  std::vector<LiveEngine> engines_;  // one per block of rows; only one thread at a time uses an engine
   Index n_known_;
   Index lag_;
   Index first_free_ = 0;

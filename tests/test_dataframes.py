@@ -15,8 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 import drhmm
-from drhmm import DensityRatioHMM, ImpossibleDataError
-from drhmm.frames import predict_frame
+from drhmm import DensityRatioHMM, ImpossibleDataError, dataframes
+from drhmm.dataframes import predict
 from problems import blobs, two_islands
 
 SETTINGS = {"n_basis": 30, "sigma": 1.0, "rho": 0.01, "evidence_scale": 1.0, "random_state": 0}
@@ -208,10 +208,10 @@ class TestNumbersForNames:
     @pytest.mark.parametrize("names", [[0, 1], [1, 0]])
     def test_a_frame_of_results_needs_names(self, numbered, names):
         with pytest.raises(ValueError, match=r"df has columns with names that are not strings: .*rename the columns"):
-            predict_frame(numbered, pd.DataFrame(X)[names])
+            predict(numbered, pd.DataFrame(X)[names])
 
     def test_other_columns_of_a_frame_may_have_any_name(self, model):
-        result = predict_frame(model, pd.DataFrame({**COLUMNS, 7: 0}))
+        result = predict(model, pd.DataFrame({**COLUMNS, 7: 0}))
         assert_array_equal(result["state"], model.predict(X))
 
 
@@ -240,7 +240,7 @@ class TestPredictFrame:
     @pytest.mark.parametrize("method", ["smooth", "filter"])
     def test_states_stand_beside_their_rows(self, make, model, method):
         table, bed, seconds = recording(make)
-        result = predict_frame(model, table, sequence="bed", time="second", method=method)
+        result = predict(model, table, sequence="bed", time="second", method=method)
         assert type(result) is type(table)
         state, probability, novelty = expected_results(model, bed, seconds, method)
         assert_array_equal(column(result, "state"), state)
@@ -250,28 +250,28 @@ class TestPredictFrame:
             assert_array_equal(column(result, name), column(table, name))
 
     def test_without_a_sequence_all_rows_are_one(self, make, model):
-        result = predict_frame(model, make(COLUMNS))
+        result = predict(model, make(COLUMNS))
         assert_array_equal(column(result, "state"), model.predict(X))
 
     def test_an_estimator_will_do(self, make):
         fitted = DensityRatioHMM(**SETTINGS).fit(make(COLUMNS), Y)
-        result = predict_frame(fitted, make(COLUMNS))
+        result = predict(fitted, make(COLUMNS))
         assert_array_equal(column(result, "state"), fitted.model_.predict(X))
 
     def test_the_probability_of_every_state(self, make, model):
-        result = predict_frame(model, make(COLUMNS), probabilities=True, lag=3)
+        result = predict(model, make(COLUMNS), probabilities=True, lag=3)
         posteriors = model.predict_proba(X, lag=3)
         for place, label in enumerate(model.classes):
             assert_allclose(column(result, f"p({label})"), posteriors[:, place], rtol=0, atol=1e-12)
 
     def test_the_most_probable_path_has_states_only(self, make, model):
-        result = predict_frame(model, make(COLUMNS), method="viterbi")
+        result = predict(model, make(COLUMNS), method="viterbi")
         assert_array_equal(column(result, "state"), model.predict(X, method="viterbi"))
         assert "probability" not in drhmm._tables.column_names(result)
 
     def test_the_index_of_pandas_stays(self, model):
         table = pd.DataFrame(COLUMNS, index=np.random.default_rng(0).permutation(200))
-        result = predict_frame(model, table)
+        result = predict(model, table)
         assert result.index.equals(table.index)
         assert_array_equal(result["state"], model.predict(X))
 
@@ -281,16 +281,16 @@ class TestPredictFrame:
         dates = [start + datetime.timedelta(seconds=float(second)) for second in seconds]
         dated, _, _ = recording(make, second=dates)
         assert_array_equal(
-            column(predict_frame(model, dated, sequence="bed", time="second"), "probability"),
-            column(predict_frame(model, table, sequence="bed", time="second"), "probability"),
+            column(predict(model, dated, sequence="bed", time="second"), "probability"),
+            column(predict(model, table, sequence="bed", time="second"), "probability"),
         )
 
     def test_dates_with_a_time_zone(self, model):
         table, _, seconds = recording(pd.DataFrame)
         zoned = table.assign(second=pd.Timestamp("2026-03-29", tz="Europe/Berlin") + pd.to_timedelta(seconds, unit="s"))
         assert_array_equal(
-            predict_frame(model, zoned, sequence="bed", time="second")["probability"],
-            predict_frame(model, table, sequence="bed", time="second")["probability"],
+            predict(model, zoned, sequence="bed", time="second")["probability"],
+            predict(model, table, sequence="bed", time="second")["probability"],
         )
 
     @pytest.mark.parametrize(
@@ -310,30 +310,30 @@ class TestPredictFrame:
         dt = np.where(np.arange(200) % 7 == 3, 4, 1)
         counts = np.cumsum(dt).astype(tick.dtype if tick.dtype.kind in "iu" else np.int64)
         table = make({**COLUMNS, "when": start + counts * tick})
-        result = predict_frame(model, table, time="when", step=step if given else None)
+        result = predict(model, table, time="when", step=step if given else None)
         assert_array_equal(column(result, "probability"), model.predict_proba(X, dt=dt).max(axis=1))
 
     def test_integers_at_both_ends_of_their_range(self, model):
         table = pd.DataFrame(COLUMNS).iloc[:2].assign(when=np.array([-(2**63), 2**63 - 1]))
-        result = predict_frame(model, table, time="when", step=2.0**60)
+        result = predict(model, table, time="when", step=2.0**60)
         assert_allclose(result["probability"], model.predict_proba(X[:2], dt=[1, 16]).max(axis=1))
 
     def test_dates_that_do_not_increase_are_shown(self, make, model):
         times = np.datetime64("2026-01-31T12", "us") - np.arange(200) * np.timedelta64(1, "s")
         with pytest.raises(ValueError, match=r"row 1: time does not increase: 2026-01-31T11:59:59\S* after 2026"):
-            predict_frame(model, make({**COLUMNS, "when": times}), time="when", step=1.0)
+            predict(model, make({**COLUMNS, "when": times}), time="when", step=1.0)
 
     @pytest.mark.parametrize("n_rows", [1, 5])
     def test_single_rows_have_nothing_to_step_over(self, make, model, n_rows):
         columns = {name: values[:n_rows] for name, values in COLUMNS.items()}
         table = make({**columns, "bed": np.arange(n_rows), "second": np.zeros(n_rows)})
-        result = predict_frame(model, table, sequence="bed", time="second")
+        result = predict(model, table, sequence="bed", time="second")
         expected = model.predict_proba(X[:n_rows], lengths=[1] * n_rows)
         assert_allclose(column(result, "probability"), expected.max(axis=1))
 
     def test_an_estimator_that_is_not_fitted(self, make):
         with pytest.raises(NotFittedError):
-            predict_frame(DensityRatioHMM(), make(COLUMNS))
+            predict(DensityRatioHMM(), make(COLUMNS))
 
     def test_a_step_is_that_of_the_argument_then_of_training_then_the_median(self, model):
         from dataclasses import replace
@@ -344,14 +344,14 @@ class TestPredictFrame:
         def probability(steps):
             return model.predict_proba(X, dt=np.append(1, np.full(199, steps))).max(axis=1)
 
-        assert_allclose(predict_frame(model, table, time="second")["probability"], probability(1))
-        assert_allclose(predict_frame(knows, table, time="second")["probability"], probability(2))
-        assert_allclose(predict_frame(knows, table, time="second", step=1.0)["probability"], probability(4))
+        assert_allclose(predict(model, table, time="second")["probability"], probability(1))
+        assert_allclose(predict(knows, table, time="second")["probability"], probability(2))
+        assert_allclose(predict(knows, table, time="second", step=1.0)["probability"], probability(4))
 
     def test_a_model_without_names_takes_named_features(self, make, nameless, model):
         table, _, _ = recording(make)
-        result = predict_frame(nameless, table, sequence="bed", features=["heart rate", "SpO2"])
-        assert_array_equal(column(result, "state"), column(predict_frame(model, table, sequence="bed"), "state"))
+        result = predict(nameless, table, sequence="bed", features=["heart rate", "SpO2"])
+        assert_array_equal(column(result, "state"), column(predict(model, table, sequence="bed"), "state"))
 
     @pytest.mark.parametrize(
         ("change", "arguments", "message"),
@@ -374,33 +374,130 @@ class TestPredictFrame:
     def test_mistakes_are_named(self, make, model, change, arguments, message):
         table, _, _ = recording(make, **change)
         with pytest.raises(ValueError, match=message):
-            predict_frame(model, table, **arguments)
+            predict(model, table, **arguments)
 
     def test_a_sequence_that_is_nan_is_named(self, model):
         table = pl.DataFrame({**COLUMNS, "bed": [1.0] * 5 + [float("nan")] * 195})
         with pytest.raises(ValueError, match="column 'bed' has nan at row 5: there is no sequence"):
-            predict_frame(model, table, sequence="bed")
+            predict(model, table, sequence="bed")
 
     def test_a_missing_feature_is_named(self, make, model):
-        with pytest.raises(
-            ValueError, match="no column 'SpO2', which the model was learned from; there are heart rate"
-        ):
-            predict_frame(model, make({"heart rate": X[:, 0]}))
+        with pytest.raises(ValueError, match="no column 'SpO2'; there are heart rate"):
+            predict(model, make({"heart rate": X[:, 0]}))
 
     def test_a_frame_without_rows(self, make, model):
         with pytest.raises(ValueError, match="df has no rows"):
-            predict_frame(model, make({name: values[:0] for name, values in COLUMNS.items()}))
+            predict(model, make({name: values[:0] for name, values in COLUMNS.items()}))
 
     def test_impossible_data_are_reported_at_the_row_of_the_frame(self):
         table = pd.DataFrame({"bed": [1, 2, 2, 1], "x": [0.0, 5.0, 5.0, 5.0]})
         with pytest.raises(ImpossibleDataError, match=r"frame 1 of sequence 0 \(row 3\)"):
-            predict_frame(two_islands(), table, sequence="bed")
+            predict(two_islands(), table, sequence="bed")
+
+
+class TestFit:
+    def table(self, make, **more):
+        """Two beds of interleaved rows, five steps missing at one place."""
+        beds = np.arange(200) % 2
+        seconds = np.arange(200) // 2 + 5 * (np.arange(200) >= 120)
+        return make({**COLUMNS, "bed": beds, "second": seconds, "truth": NAMES[Y], **more})
+
+    def test_is_that_of_arrays_split_at_gaps(self, make):
+        fitted = dataframes.fit(
+            DensityRatioHMM(**SETTINGS), self.table(make), label="truth", sequence="bed", time="second"
+        )
+        order = np.argsort(np.arange(200) % 2, kind="stable")
+        expected = DensityRatioHMM(**SETTINGS).fit(X[order], NAMES[Y][order], lengths=[60, 40, 60, 40])
+        assert_allclose(fitted.transmat_, expected.transmat_)
+        assert_allclose(fitted.theta_, expected.theta_)
+
+    def test_the_model_remembers_names_and_step(self, make, tmp_path):
+        fitted = dataframes.fit(
+            DensityRatioHMM(**SETTINGS), self.table(make), label="truth", sequence="bed", time="second"
+        )
+        fitted.save(tmp_path / "model.drhmm")
+        model = drhmm.load(tmp_path / "model.drhmm")
+        assert model.settings["columns"] == {"label": "truth", "sequence": "bed", "time": "second"}
+        assert model.settings["time_step"] == 1
+        assert model.feature_names == ("heart rate", "SpO2")
+
+    def test_predict_uses_what_is_remembered(self, make):
+        table = self.table(make)
+        fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="truth", sequence="bed", time="second")
+        named = predict(fitted, table, sequence="bed", time="second", step=1.0)
+        assert_array_equal(column(predict(fitted, table), "probability"), column(named, "probability"))
+        plain = predict(fitted, table, sequence=False, time=False)
+        assert_allclose(column(plain, "probability"), fitted.predict_proba(fitted_columns(X)).max(axis=1))
+
+    @pytest.mark.parametrize(("dropped", "role"), [("bed", "sequence"), ("second", "time")])
+    def test_predict_refuses_a_table_without_it(self, dropped, role):
+        table = self.table(pd.DataFrame)
+        fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="truth", sequence="bed", time="second")
+        with pytest.raises(ValueError, match=f"df has no column '{dropped}'.*as the {role} column.*{role}=False"):
+            predict(fitted, table.drop(columns=dropped))
+
+    def test_null_labels_are_unknown(self, make):
+        labels = [None if k % 10 == 0 else NAMES[label] for k, label in enumerate(Y)]
+        fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), self.table(make, truth=labels), label="truth")
+        assert fitted.classes_.tolist() == sorted(NAMES)
+        assert len(fitted.history_) > 0
+
+    def test_without_a_label_em_finds_states(self, make):
+        fitted = dataframes.fit(DensityRatioHMM(3, **SETTINGS), make(COLUMNS))
+        assert fitted.classes_.tolist() == [0, 1, 2]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"label": "Truth"}, "label: df has no column 'Truth', did you mean 'truth'"),
+            ({"label": "truth", "sequence": "beds"}, "sequence: df has no column 'beds', did you mean 'bed'"),
+            ({"label": "truth", "time": "when"}, "time: df has no column 'when'; there are heart rate"),
+            ({"sequence": "bed"}, "column 'truth' holds .*, and samples are numbers"),
+            ({"label": "truth", "features": ["bed"], "sequence": "bed"}, "the column 'bed' is named twice"),
+            ({"label": "truth", "step": 1.0}, "step=1.0 goes with time"),
+            ({"label": "truth", "time": "second"}, "column 'second', row 1: time does not increase: 0 after 0; sort"),
+            ({"label": "truth", "sequence": "bed", "time": "second", "step": "1s"}, "a step of 1 s has one"),
+        ],
+    )
+    def test_mistakes_are_named_and_change_nothing(self, make, arguments, message):
+        estimator = DensityRatioHMM(**SETTINGS)
+        with pytest.raises(ValueError, match=message):
+            dataframes.fit(estimator, self.table(make), **arguments)
+        assert not hasattr(estimator, "model_")
+
+    def test_reversed_times_are_named(self):
+        table = self.table(pd.DataFrame, second=np.arange(200)[::-1])
+        with pytest.raises(ValueError, match="column 'second', row 2: time does not increase: 197 after 199; sort"):
+            dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="truth", sequence="bed", time="second")
+
+
+def fitted_columns(values):
+    """Samples as a table with the names of training."""
+    return pd.DataFrame(values, columns=list(COLUMNS))
+
+
+class TestStep:
+    @pytest.mark.parametrize(
+        "step",
+        ["2s", "2000 ms", "2 S", 2, 2.0, datetime.timedelta(seconds=2), pd.Timedelta("2s"), np.timedelta64(2, "s")],
+    )
+    def test_is_a_number_a_duration_or_text(self, model, step):
+        dates = pd.Timestamp("2026-01-01") + pd.to_timedelta(2 * np.arange(200) + 10 * (np.arange(200) > 50), unit="s")
+        table = pd.DataFrame({**COLUMNS, "when": dates})
+        dt = np.where(np.arange(200) == 51, 6, 1)
+        expected = model.predict_proba(table[list(COLUMNS)], dt=dt).max(axis=1)
+        assert_allclose(predict(model, table, time="when", step=step)["probability"], expected)
+
+    @pytest.mark.parametrize("step", ["1 year", "s", "-1s", "0s", 0, -1])
+    def test_anything_else_is_refused(self, model, step):
+        with pytest.raises(ValueError, match="step must be"):
+            predict(model, pd.DataFrame({**COLUMNS, "t": np.arange(200)}), time="t", step=step)
 
 
 def test_narwhals_is_asked_for_by_name():
     code = (
-        "import sys; sys.modules['narwhals'] = None; from drhmm.frames import predict_frame\n"
-        "try: predict_frame(None, None)\nexcept ImportError as error: print(error)"
+        "import sys; sys.modules['narwhals'] = None; from drhmm.dataframes import predict\n"
+        "try: predict(None, None)\nexcept ImportError as error: print(error)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'pip install "drhmm[frames]"' in result.stdout
+    assert 'pip install "drhmm[dataframes]"' in result.stdout

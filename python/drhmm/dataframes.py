@@ -1,43 +1,127 @@
-"""Data frames in, data frames out: the states of the rows of pandas, polars and Arrow tables.
+"""Data frames in, data frames out: learning from pandas, polars and Arrow tables, and the states of their rows.
 
-Needs narwhals (``pip install "drhmm[frames]"``) and the library of the frame.
+Needs narwhals (``pip install "drhmm[dataframes]"``) and the library of the frame.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ._results import result_names, results
-from ._sequences import group
-from ._tables import as_array, check_text
-from ._times import TimeError, gaps, usual_step
-from ._validation import Lengths, Steps, check_number
+from ._sequences import as_sequences, group
+from ._tables import NamedColumns, as_array, check_text, no_column
+from ._times import TimeError, as_step, gaps, usual_step
+from ._validation import Lengths, Steps, as_values
 from .exceptions import ImpossibleDataError
-from .model import Model
+from .model import Model, PathMethod
+from .summary import COLUMNS, remembered_columns
 
 if TYPE_CHECKING:
     import narwhals as nw
-    from narwhals.typing import IntoDataFrameT
+    from narwhals.typing import IntoDataFrame, IntoDataFrameT
 
     from .estimator import DensityRatioHMM
 
-__all__ = ["predict_frame"]
+__all__ = ["fit", "predict"]
+
+#: A step in time: a number in the unit of the time column (seconds for dates), a duration, or text such as "1s".
+Step: TypeAlias = "float | str | timedelta | np.timedelta64"
 
 
-def predict_frame(
+def fit(
+    estimator: DensityRatioHMM,
+    df: IntoDataFrame,
+    *,
+    label: str | None = None,
+    sequence: str | None = None,
+    time: str | None = None,
+    step: Step | None = None,
+    features: Sequence[str] | None = None,
+) -> DensityRatioHMM:
+    """Learn from the rows of a data frame.
+
+    The model remembers the columns of the label, the sequence and the time, and the time of one step: `predict` and the
+    command line use them unless they are told otherwise.
+
+    Parameters
+    ----------
+    estimator : DensityRatioHMM
+        The settings; fitted in place.
+    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        Rows of samples; the rows of one sequence are in order but need not be adjacent. Null and NaN mark missing
+        samples.
+    label : str, optional
+        The column of labels, null where a label is unknown. Without it, EM finds `n_states` states.
+    sequence : str, optional
+        The column that tells the sequences apart; without it, all rows are one sequence.
+    time : str, optional
+        The column of times, numbers or dates, which increase within a sequence. A gap in time ends a sequence: nobody
+        knows what happened in it.
+    step : float, str, timedelta or numpy.timedelta64, optional
+        The time of one step: a number in the unit of the time column, seconds for dates; a duration; or text such as
+        "1s", "200ms" or "5 min". The median time between rows by default.
+    features : sequence of str, optional
+        The columns of samples; all but label, sequence and time by default.
+
+    Returns
+    -------
+    DensityRatioHMM
+        The fitted estimator. If anything raises, it stays as it was.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drhmm import DensityRatioHMM, dataframes
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y, "person": [k // 100 for k in range(300)]})
+    >>> estimator = dataframes.fit(DensityRatioHMM(random_state=0), df, label="place", sequence="person")
+    >>> estimator.model_.feature_names
+    ('x', 'y')
+    >>> bool((dataframes.predict(estimator, df).state == df.place).mean() > 0.9)
+    True
+    """
+    nw = _narwhals()
+    checked = check_step(step, time)
+    frame = nw.from_native(df, eager_only=True)
+    roles = {"label": label, "sequence": sequence, "time": time}
+    for role, name in roles.items():
+        if name is not None and name not in frame.columns:
+            raise ValueError(f"{role}: df has {no_column(name, frame.columns)}")
+    others = [name for name in roles.values() if name is not None]
+    names = [name for name in frame.columns if name not in others] if features is None else list(features)
+    for name in [*names, *others]:
+        if [*names, *others].count(name) > 1:
+            raise ValueError(f"the column {name!r} is named twice among features, label, sequence and time")
+    if not names:
+        raise ValueError("df has no column left for the samples")
+    rows = read_rows(frame, names, sequence, time)
+    y = None if label is None else rows.arrange(as_values(plain_labels(frame[label]), f"column {label!r}"))
+    used = rows.usual_step() if time is not None and checked is None and max(rows.lengths) > 1 else checked
+    lengths = as_sequences(rows.samples, rows.lengths, dt=rows.gaps(used)).unbroken
+    estimator.fit(NamedColumns(rows.samples, names), y, lengths=lengths)
+    settings = dict(estimator.model_.settings) | {COLUMNS: roles}
+    if used is not None:
+        settings["time_step"] = float(used)
+    estimator.model_ = replace(estimator.model_, settings=settings)
+    return estimator
+
+
+def predict(
     model: Model | DensityRatioHMM,
     df: IntoDataFrameT,
     *,
-    sequence: str | None = None,
-    time: str | None = None,
-    step: float | None = None,
+    sequence: str | Literal[False] | None = None,
+    time: str | Literal[False] | None = None,
+    step: Step | None = None,
     features: Sequence[str] | None = None,
-    method: str = "smooth",
+    method: PathMethod = "smooth",
     lag: int | None = None,
     probabilities: bool = False,
     n_threads: int | None = None,
@@ -54,14 +138,17 @@ def predict_frame(
     df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
         Rows of samples; the rows of one sequence are in order but need not be adjacent. Null and NaN mark missing
         samples.
-    sequence : str, optional
-        The column that tells the sequences apart; without it, all rows are one sequence.
-    time : str, optional
-        The column of times, numbers or dates, which increase within a sequence. Where k steps lie between two rows,
-        k - 1 frames are missing, as `dt` tells `drhmm.Model.predict_proba`.
-    step : float, optional
-        The time of one step, in the unit of the time column, in seconds for dates. By default that of the training
-        data, if the model knows it (``model.settings["time_step"]``), or the median time between rows.
+    sequence : str or False, optional
+        The column that tells the sequences apart; by default the one that the model remembers. False, or a model that
+        remembers none: all rows are one sequence.
+    time : str or False, optional
+        The column of times, numbers or dates, which increase within a sequence; by default the one that the model
+        remembers. Where k steps lie between two rows, k - 1 frames are missing, as `dt` tells
+        `drhmm.Model.predict_proba`.
+    step : float, str, timedelta or numpy.timedelta64, optional
+        The time of one step: a number in the unit of the time column, seconds for dates; a duration; or text such as
+        "1s" or "200ms". By default that of the training data, if the model knows it
+        (``model.settings["time_step"]``), or the median time between rows.
     features : sequence of str, optional
         The columns of samples in the order of training, for a model without names. By default those that the model
         was learned from, or all but the sequence and the time.
@@ -84,21 +171,23 @@ def predict_frame(
     Examples
     --------
     >>> import pandas as pd
-    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm import DensityRatioHMM, dataframes
     >>> from drhmm.datasets import blobs
-    >>> from drhmm.frames import predict_frame
     >>> X, y = blobs(300, random_state=0)
     >>> df = pd.DataFrame(X, columns=["x", "y"])
     >>> model = DensityRatioHMM(random_state=0).fit(df, y).model_
-    >>> list(predict_frame(model, df.assign(second=range(300)), time="second").columns)
+    >>> list(dataframes.predict(model, df.assign(second=range(300)), time="second").columns)
     ['x', 'y', 'second', 'state', 'probability']
     """
     nw = _narwhals()
     fitted = model if isinstance(model, Model) else model._fitted_model()
+    frame = nw.from_native(df, eager_only=True)
+    sequence, time = (
+        remembered(fitted, role, name, frame.columns) for role, name in (("sequence", sequence), ("time", time))
+    )
     if step is None and time is not None:
         step = fitted.settings.get("time_step")
-    step = check_step(step, time)
-    frame = nw.from_native(df, eager_only=True)
+    checked = check_step(step, time)
     refuse_results(frame.columns, "df", fitted, method, probabilities)
     rows = read_rows(frame, features_of(fitted, frame.columns, features, (sequence, time)), sequence, time)
     try:
@@ -106,7 +195,7 @@ def predict_frame(
             fitted,
             rows.samples,
             rows.lengths,
-            rows.gaps(step),
+            rows.gaps(checked),
             method=method,
             lag=lag,
             probabilities=probabilities,
@@ -122,11 +211,28 @@ def predict_frame(
     return result
 
 
-def check_step(step: float | None, time: str | None) -> float | None:
+def remembered(
+    model: Model, role: str, name: str | Literal[False] | None, columns: Sequence[Any], table: str = "df"
+) -> str | None:
+    """The column of a role: the one that is named, or the one that the model remembers; None where there is none."""
+    if name is False:
+        return None
+    if name is not None:
+        return name
+    known = remembered_columns(model).get(role)
+    if known is not None and known not in columns:
+        raise ValueError(
+            f"{table} has {no_column(known, columns)}. The model was learned with it as the {role} column: name "
+            f"another with {role}=, or say {role}=False"
+        )
+    return known
+
+
+def check_step(step: Step | None, time: str | None) -> float | None:
     """The time of one step, which is positive and goes with a column of times."""
     if step is not None and time is None:
         raise ValueError(f"step={step!r} goes with time")
-    return None if step is None else check_number(step, "step", low=0, low_open=True)
+    return as_step(step)
 
 
 def refuse_results(
@@ -135,7 +241,9 @@ def refuse_results(
     """Raise a ValueError if a frame has a column that the result adds."""
     for name in result_names(model, method, probabilities):
         if name in columns:
-            raise ValueError(f"{argument} has a column {name!r} already, the name of a column of the result")
+            raise ValueError(
+                f"{argument} has a column {name!r} already, the name of a column of the result: drop or rename it"
+            )
 
 
 @dataclass(frozen=True)
@@ -170,7 +278,13 @@ class Rows:
         try:
             return usual_step(self.times, self.lengths)
         except TimeError as problem:
-            raise ValueError(f"column {self.time!r}: {problem} give step") from None
+            raise self._error(problem) from None
+
+    def _error(self, problem: TimeError) -> ValueError:
+        """What is wrong with the times, and where."""
+        if problem.row is None:
+            return ValueError(f"column {self.time!r}: {problem} give step as a number")
+        return ValueError(f"column {self.time!r}, row {self.row(problem.row)}: {problem}")
 
     def gaps(self, step: float | None) -> Steps | None:
         """Steps of the chain that lead to each row; None without times, or with nothing to step over."""
@@ -179,8 +293,7 @@ class Rows:
         try:
             return gaps(self.times, self.lengths, self.usual_step() if step is None else step)
         except TimeError as problem:
-            place = "" if problem.row is None else f", row {self.row(problem.row)}"
-            raise ValueError(f"column {self.time!r}{place}: {problem}") from None
+            raise self._error(problem) from None
 
 
 def read_rows(frame: nw.DataFrame[Any], features: Sequence[str], sequence: str | None, time: str | None) -> Rows:
@@ -188,7 +301,7 @@ def read_rows(frame: nw.DataFrame[Any], features: Sequence[str], sequence: str |
     nw = _narwhals()
     for name in (*features, sequence, time):
         if name is not None and name not in frame.columns:
-            raise ValueError(f"df has no column {name!r}; there are {', '.join(map(str, frame.columns))}")
+            raise ValueError(f"df has {no_column(name, frame.columns)}")
     check_text([name for name in (*features, sequence, time) if name is not None], "df")
     if len(frame) == 0:
         raise ValueError("df has no rows")
@@ -255,10 +368,7 @@ def features_of(
     if features is None and model.feature_names is not None:
         missing = [name for name in model.feature_names if name not in columns]
         if missing:
-            raise ValueError(
-                f"df has no column {missing[0]!r}, which the model was learned from; "
-                f"there are {', '.join(map(str, columns))}"
-            )
+            raise ValueError(f"df has {no_column(missing[0], columns)}. The model was learned from {missing[0]!r}")
         return list(model.feature_names)
     names = [name for name in columns if name not in others] if features is None else list(features)
     if len(names) != model.n_features or len(set(names)) != len(names):
@@ -272,6 +382,13 @@ def features_of(
     return names
 
 
+def plain_labels(series: nw.Series[Any]) -> Any:
+    """Labels of a column: those of text, and integers beside nothing, as a list with None where there is nothing."""
+    if series.is_null().any() or not series.dtype.is_numeric():
+        return [None if value is None or value != value else value for value in series.to_list()]
+    return series.to_numpy()
+
+
 def plain(values: npt.NDArray[Any]) -> Any:
     """Labels that are text or objects as a list, which every library understands."""
     return values.tolist() if values.dtype.kind in "OUS" else values
@@ -281,5 +398,5 @@ def _narwhals() -> Any:
     try:
         import narwhals
     except ImportError as error:
-        raise ImportError(f'data frames need narwhals: pip install "drhmm[frames]" ({error})') from None
+        raise ImportError(f'data frames need narwhals: pip install "drhmm[dataframes]" ({error})') from None
     return narwhals

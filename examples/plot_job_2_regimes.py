@@ -1,0 +1,33 @@
+"""
+Regimes in a price series
+=========================
+
+Without labels: how many regimes does a series have, what are they, and when did they change? The prices are simulated,
+with calm, nervous and panicking days.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from drhmm import DensityRatioHMM, plotting, select_states
+from drhmm.datasets import markov_chain
+
+random = np.random.RandomState(0)
+regimes = markov_chain(1500, [[0.98, 0.02, 0], [0.02, 0.96, 0.02], [0, 0.06, 0.94]], random_state=1)
+returns = np.array([0.4, 1.3, 4.0])[regimes] * random.standard_normal(1500)
+prices = 100 * np.exp(np.cumsum(returns) / 100)
+X = np.log(np.abs(np.diff(np.log(prices), prepend=np.log(100))) + 1e-5)[:, None]
+
+# %%
+# The number of states with which held-out days are predicted best, or the smallest that is hardly worse.
+
+numbers = select_states(X, range(2, 5), random_state=0)
+numbers.plot()
+
+# %%
+# What they are, and how probable each is on every day.
+
+model = DensityRatioHMM(numbers.n_states, random_state=0).fit(X)
+plotting.sequence(prices[:, None], model.predict_proba(X), states=model.predict(X, method="viterbi"), title="Regimes")
+plt.show()
+print(model.model_.summary())

@@ -1,0 +1,33 @@
+"""
+Why does a frame have its label?
+================================
+
+The log odds of the two likeliest states, taken apart: what the past says, what the future says, and what each column of
+the frame adds. The data are every tenth minute of an office: is it occupied?
+"""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from drhmm import DensityRatioHMM, dataframes
+
+table = pd.read_csv("data/occupancy.csv")
+train, test = table[table.recording == "training"], table[table.recording == "test 2"].reset_index(drop=True)
+estimator = DensityRatioHMM(random_state=0)
+model = dataframes.fit(estimator, train, label="occupancy", sequence="recording", time="minute").model_
+columns = test[list(model.feature_names)]
+
+# %%
+# The first row of the unseen recording that the model gets wrong, if there is one.
+
+wrong = (model.predict(columns) != test.occupancy).to_numpy()
+explained = model.explain(columns, int(wrong.argmax()))
+explained.plot()
+plt.show()
+print(explained)
+
+# %%
+# Which columns matter, over the whole recording.
+
+model.rank_columns(columns, n_frames=200, random_state=0).plot()
+plt.show()

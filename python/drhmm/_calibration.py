@@ -1,0 +1,23 @@
+"""Whether probabilities mean what they say: bins of what was said, and the share of each that came true."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ._validation import Array
+
+
+def bins_of(said: Array, true: npt.NDArray[np.bool_], n_bins: int) -> tuple[Array, Array, Array]:
+    """Mean probability, share that came true and share of all frames, of every bin that has frames."""
+    places = np.minimum((said * n_bins).astype(int), n_bins - 1)
+    counts = np.bincount(places, minlength=n_bins)
+    there = counts > 0
+    means = np.bincount(places, weights=said, minlength=n_bins)[there] / counts[there]
+    shares = np.bincount(places, weights=true, minlength=n_bins)[there] / counts[there]
+    return means, shares, counts[there] / len(said)
+
+
+def error_of(means: Array, shares: Array, weights: Array) -> float:
+    """The expected calibration error."""
+    return float(np.sum(weights * np.abs(means - shares)))

@@ -1,0 +1,63 @@
+"""Answers to common mistakes in a call: what was probably meant."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from ._validation import shown
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: Names that other packages have for a setting of ours.
+OTHER_NAMES = {
+    "n_components": "n_states",
+    "n_clusters": "n_states",
+    "transmat_prior": "transition_prior",
+    "n_iter": "max_iter",
+    "startprob_prior": "startprob",
+    "n_jobs": "n_threads",
+}
+
+
+def check_of_places(method: Callable[..., Any]) -> Callable[[tuple[Any, ...]], None]:
+    """What raises a TypeError for a value without a name that has to have one, and says which was probably meant."""
+    parameters = inspect.signature(method).parameters.values()
+    most = sum(one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for one in parameters)
+    first = next((one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY), None)
+    taken = ", ".join([one.name for one in parameters][1:most])
+
+    def check(arguments: tuple[Any, ...]) -> None:
+        if len(arguments) > most and first is not None:
+            raise TypeError(
+                f"{method.__name__} takes {taken} by place and everything else by name: did you mean "
+                f"{method.__name__}({taken}, {first}={shown(arguments[most], 30)})?"
+            )
+
+    return check
+
+
+def by_name(method: Callable[P, R]) -> Callable[P, R]:
+    """A method that says which argument a value without a name was meant to be."""
+    check = check_of_places(method)
+
+    @wraps(method)
+    def checked(*arguments: P.args, **named: P.kwargs) -> R:
+        check(arguments)
+        return method(*arguments, **named)
+
+    return checked
+
+
+def check_settings(kind: str, given: Iterable[str], settings: Iterable[str]) -> None:
+    """Raise a TypeError for a setting that there is not, with the one that was probably meant."""
+    known = list(settings)
+    for name in given:
+        if name not in known:
+            nearest = [OTHER_NAMES[name]] if name in OTHER_NAMES else get_close_matches(name, known, n=1)
+            hint = f": did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(known)}"
+            raise TypeError(f"{kind} has no setting {name!r}{hint}")

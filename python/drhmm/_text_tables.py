@@ -1,0 +1,59 @@
+"""Small tables for people, as text and as HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+def printable(label: Any) -> str:
+    """A label as it is, or with its control characters spelt out."""
+    text = str(label)
+    return text if text.isprintable() else repr(text)
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A title, the names of the columns, and rows of text; the first column holds names, the others figures."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def as_text(self) -> str:
+        """Lines with columns that stand under one another."""
+        lines = [list(self.columns), *map(list, self.rows)] if any(self.columns) else list(map(list, self.rows))
+        widths = [max(len(line[place]) for line in lines) for place in range(len(self.columns))]
+        text = [self.title] if self.title else []
+        for line in lines:
+            first, *others = (
+                cell.ljust(width) if place == 0 or not any(self.columns) else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            text.append("  ".join(["  " + first, *others]).rstrip())
+        return "\n".join(text)
+
+    def as_html(self) -> str:
+        """A table that a screen reader understands: the first cell of a row is its heading."""
+        head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in self.columns)
+        body = "".join(
+            f'<tr><th scope="row">{html.escape(row[0])}</th>'
+            + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[1:])
+            + "</tr>"
+            for row in self.rows
+        )
+        caption = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
+        thead = f"<thead><tr>{head}</tr></thead>" if any(self.columns) else ""
+        return f"<table>{caption}{thead}<tbody>{body}</tbody></table>"
+
+
+def short(value: float) -> str:
+    """A number with three digits that say something."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def share(value: float) -> str:
+    """A share of all in per cent."""
+    return f"{100 * value:.1f} %"

@@ -1,0 +1,59 @@
+"""``drhmm evaluate``: how good a model is on a labelled table, in figures and on a page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from .. import io
+from ..evaluation import evaluate
+from ..summary import remembered_columns
+from .columns import Columns, model_features, ordered
+from .errors import InputError
+from .output import say
+from .tables import check_target
+from .values import checked_step
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read, infer, compare, and print or write."""
+    if options.html is not None:
+        check_target(options.html, options.model, options.data)
+    model = io.load(options.model)
+    label = options.label or remembered_columns(model).get("label")
+    if label is None:
+        raise ValueError("the model remembers no column of labels: give --label COLUMN")
+    columns = Columns.of(options, model, label)
+    table = columns.read(options.data, options.header)
+    names = model_features(model, columns, table, options.header)
+    if options.step is not None and columns.time is None:
+        raise ValueError("--step goes with --time")
+    step = checked_step(options.step, "--step") or checked_step(
+        model.settings.get("time_step"), "the model's time_step"
+    )
+    rows, _ = ordered(table, columns, step)
+    labels = table.labels(label)
+    if labels.dtype.kind != model.classes.dtype.kind:
+        # Text of labels is what both have: integers in one file may be words in another.
+        by_text = {str(known): known for known in model.classes.tolist()}
+        labels = labels.astype(object)
+        labels[:] = [None if one is None else by_text.get(str(one), one) for one in labels.tolist()]
+    try:
+        found = evaluate(
+            model,
+            table.numbers(names)[rows.order],
+            labels[rows.order],
+            lengths=rows.lengths,
+            dt=rows.dt,
+            method=options.method,
+            lag=options.lag,
+            unknown=None,
+            n_threads=options.threads,
+        )
+    except ValueError as error:
+        if str(error).startswith("y has "):
+            raise InputError(str(error).removeprefix("y "), options.data, column=label) from None
+        raise
+    say(json.dumps(found.as_dict(), indent=2) if options.json else str(found))
+    if options.html is not None:
+        found.save_html(options.html, title=f"{options.model.name} on {options.data.name}")

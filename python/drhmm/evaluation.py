@@ -1,0 +1,275 @@
+"""How good a model is: accuracy, calibration, classes and segments on labelled sequences."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._calibration import bins_of, error_of
+from ._labels import UNKNOWN, Codes, as_labels, encode
+from ._text_tables import TextTable, printable, share
+from ._validation import Array, Lengths, thread_count
+from .model import METHODS, Method, Model
+from .novelty import among_known
+
+if TYPE_CHECKING:
+    from .estimator import DensityRatioHMM
+
+#: Intervals of probability for the calibration error.
+N_BINS = 10
+
+#: The smallest probability that the log loss counts.
+SMALLEST = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """How good a model is on labelled sequences; prints as tables, also in a notebook.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (S,)
+        The labels.
+    accuracy, macro_f1 : float
+        Share of frames whose likeliest label is right, and the mean F1 of the classes that occur.
+    log_loss, calibration_error : float
+        Mean of -log p(true label), and the expected calibration error of the likeliest label in ten bins.
+    precision, recall, f1 : ndarray of shape (S,)
+        Of each class; NaN where they are 0 / 0.
+    confusion : ndarray of int, shape (S, S)
+        Frames by true label (row) and predicted label (column).
+    true_segments, predicted_segments : ndarray of int, shape (S,)
+        Stretches of equal labels, within sequences.
+    true_stays, predicted_stays : ndarray of shape (S,)
+        Their mean length in frames; NaN where there is none.
+    method : str
+        How posteriors were inferred.
+    n_frames, n_left_out : int
+        Frames with a label, which count, and frames without.
+    samples, posteriors, truth, lengths
+        What pictures are drawn from: samples (T, d) and posteriors (T, S), the code of each true label (-1: unknown),
+        and the lengths of the sequences.
+    model : Model
+        The model.
+    """
+
+    classes: npt.NDArray[Any]
+    accuracy: float
+    macro_f1: float
+    log_loss: float
+    calibration_error: float
+    precision: Array
+    recall: Array
+    f1: Array
+    confusion: npt.NDArray[np.int64]
+    true_segments: npt.NDArray[np.int64]
+    predicted_segments: npt.NDArray[np.int64]
+    true_stays: Array
+    predicted_stays: Array
+    method: str
+    n_frames: int
+    n_left_out: int
+    samples: Array = field(repr=False)
+    posteriors: Array = field(repr=False)
+    truth: Codes = field(repr=False)
+    lengths: Lengths = field(repr=False)
+    model: Model = field(repr=False)
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes as text."""
+        return [printable(label) for label in self.classes.tolist()]
+
+    def tables(self) -> list[TextTable]:
+        """All figures."""
+        labels = self.labels
+        left_out = f", {self.n_left_out:,} without a label left out" if self.n_left_out else ""
+        figures = [
+            ["accuracy", share(self.accuracy)],
+            ["macro F1", f"{self.macro_f1:.3f}"],
+            ["log loss", f"{self.log_loss:.3f}"],
+            ["calibration error", f"{self.calibration_error:.3f}"],
+        ]
+        by_class = [
+            [label, *map(_figure, (self.precision[k], self.recall[k], self.f1[k])), f"{self.confusion[k].sum():,}"]
+            for k, label in enumerate(labels)
+        ]
+        confusion = [[label, *(f"{count:,}" for count in self.confusion[k])] for k, label in enumerate(labels)]
+        segments = [
+            [
+                label,
+                f"{self.true_segments[k]:,}",
+                f"{self.predicted_segments[k]:,}",
+                _figure(self.true_stays[k], 1),
+                _figure(self.predicted_stays[k], 1),
+            ]
+            for k, label in enumerate(labels)
+        ]
+        return [
+            TextTable(f"{self.n_frames:,} frames{left_out}, posteriors by {self.method!r}", ["", ""], figures),
+            TextTable("classes", ["label", "precision", "recall", "F1", "frames"], by_class),
+            TextTable("confusion: frames by true label (row) and predicted label", ["true", *labels], confusion),
+            TextTable(
+                "segments: their number and mean length",
+                ["label", "true", "predicted", "true length", "predicted length"],
+                segments,
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return "\n\n".join(table.as_text() for table in self.tables())
+
+    def _repr_html_(self) -> str:
+        return "<div>" + "".join(table.as_html() for table in self.tables()) + "</div>"
+
+    def as_dict(self) -> dict[str, Any]:
+        """All figures as JSON can hold them, None for NaN."""
+        figures: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in ("n_frames", "n_left_out", "method", "accuracy", "macro_f1", "log_loss", "calibration_error")
+        }
+        figures["classes"] = self.labels
+        for name in ("precision", "recall", "f1", "true_stays", "predicted_stays"):
+            figures[name] = [float(value) if np.isfinite(value) else None for value in getattr(self, name)]
+        for name in ("confusion", "true_segments", "predicted_segments"):
+            figures[name] = getattr(self, name).tolist()
+        return figures
+
+    def save_html(self, path: str | os.PathLike[str], *, title: str = "How good the model is") -> None:
+        """Write one page with all figures and pictures, which needs nothing but a browser.
+
+        Pictures are of posteriors under the signal, ROC curves, calibration, transitions and the worst stretches; needs
+        matplotlib.
+
+        Parameters
+        ----------
+        path : path
+            The file, by custom with the ending ``.html``.
+        title : str
+            The heading.
+        """
+        from ._files import write_atomically
+        from .report_page import page
+
+        write_atomically(path, page(self, title).encode())
+
+
+def evaluate(
+    model: Model | DensityRatioHMM,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    lengths: npt.ArrayLike | None = None,
+    sequence_id: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
+    method: Method = "smooth",
+    lag: int | None = None,
+    unknown: Any = "auto",
+    n_threads: int | None = None,
+) -> Evaluation:
+    """How good a model is on labelled sequences, which it should not have learned from.
+
+    Parameters
+    ----------
+    model : Model or DensityRatioHMM
+        A model, or a fitted estimator.
+    X : array of shape (T, d), or list of such arrays
+        Samples.
+    y : array of shape (T,), or list of such arrays
+        True labels; frames of unknown label are left out.
+    lengths, sequence_id, dt, lag
+        As in `Model.predict_proba`.
+    method : {"smooth", "filter", "frame"}
+        How posteriors are inferred, as in `Model.predict_proba`.
+    unknown : label or None
+        The label that stands for an unknown one, as in `DensityRatioHMM`.
+    n_threads : int, optional
+        Threads; all cores by default.
+
+    Returns
+    -------
+    Evaluation
+        Accuracy, macro F1, log loss and calibration error; precision, recall and F1 of each class; confusion; number
+        and length of segments, true and predicted. Prints as tables; ``save_html`` writes a page with pictures.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM, evaluate
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(600, random_state=0)
+    >>> model = DensityRatioHMM(random_state=0).fit(X[:300], y[:300])
+    >>> evaluation = evaluate(model, X[300:], y[300:])
+    >>> evaluation.confusion.sum()
+    np.int64(300)
+    >>> bool(evaluation.accuracy > 0.9)
+    True
+    """
+    fitted: Model = model if isinstance(model, Model) else model._fitted_model()
+    sequences, threads = fitted._checked(X, lengths, sequence_id, dt, method, METHODS, lag, thread_count(n_threads))
+    truth = encode(as_labels(y, sequences), fitted.classes, sequences, allow_unknown=True, unknown=unknown)
+    posteriors = among_known(fitted._all_posteriors(sequences, method, lag, threads), fitted.n_states, sequences.row)
+    return evaluation_of(fitted, sequences.samples, posteriors, truth, sequences.lengths, method)
+
+
+def evaluation_of(
+    model: Model, samples: Array, posteriors: Array, truth: Codes, lengths: Lengths, method: str
+) -> Evaluation:
+    """The figures of posteriors of whole sequences one after the other."""
+    known = truth != UNKNOWN
+    if not known.any():
+        raise ValueError("y has no known label to compare with")
+    predicted = posteriors.argmax(axis=1)
+    n = model.n_states
+    confusion = np.bincount(truth[known] * n + predicted[known], minlength=n * n).reshape(n, n)
+    right = np.diagonal(confusion)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision, recall = right / confusion.sum(axis=0), right / confusion.sum(axis=1)
+        f1 = 2 * right / (confusion.sum(axis=0) + confusion.sum(axis=1))
+    of_truth = posteriors[known, truth[known]]
+    said, came_true = posteriors[known].max(axis=1), predicted[known] == truth[known]
+    true_segments, true_stays = _segments(truth, known, lengths, n)
+    predicted_segments, predicted_stays = _segments(predicted, known, lengths, n)
+    return Evaluation(
+        classes=model.classes,
+        accuracy=float(right.sum() / confusion.sum()),
+        macro_f1=float(np.mean(f1[confusion.sum(axis=1) > 0])),
+        log_loss=float(-np.log(np.maximum(of_truth, SMALLEST)).mean()),
+        calibration_error=error_of(*bins_of(said, came_true, N_BINS)),
+        precision=precision,
+        recall=recall,
+        f1=f1,
+        confusion=confusion,
+        true_segments=true_segments,
+        predicted_segments=predicted_segments,
+        true_stays=true_stays,
+        predicted_stays=predicted_stays,
+        method=method,
+        n_frames=int(known.sum()),
+        n_left_out=int((~known).sum()),
+        samples=samples,
+        posteriors=posteriors,
+        truth=truth,
+        lengths=lengths,
+        model=model,
+    )
+
+
+def _segments(
+    states: Codes, known: npt.NDArray[np.bool_], lengths: Lengths, n_states: int
+) -> tuple[npt.NDArray[np.int64], Array]:
+    """Number and mean length of stretches of one state; a frame without a label ends a stretch."""
+    begins = np.ones(len(states), dtype=bool)
+    begins[1:] = (states[1:] != states[:-1]) | ~known[:-1]
+    begins[np.cumsum([0, *lengths[:-1]])] = True
+    numbers = np.bincount(states[begins & known], minlength=n_states)
+    frames = np.bincount(states[known], minlength=n_states)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return numbers, frames / numbers
+
+
+def _figure(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}f}" if np.isfinite(value) else "-"

@@ -1,0 +1,324 @@
+"""Why a frame has its label: how the log odds of the two likeliest states came about."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._sequences import Sequences
+from ._text_tables import TextTable, printable, share
+from ._validation import Array, check_integer
+from .evidence import PooledEvidence
+from .features import random_state_of
+from .novelty import among_known
+from .summary import QUANTILES, TYPICAL, column_names_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from .model import Model
+
+#: Columns up to which every subset of them is tried.
+MOST_EXACT = 9
+
+#: Orders of the columns that are tried beyond, each of them forwards and backwards.
+N_ORDERS = 32
+
+#: Rows that are evaluated at once.
+_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How the log odds of the two likeliest states of one frame came about, in nats.
+
+    ``past + frame + future`` are the log odds; ``average + sum(columns.values())`` is what the frame itself says; so is
+    ``sum(members.values())``.
+
+    Attributes
+    ----------
+    row : int
+        The row of the frame.
+    label, other : object
+        The likeliest label, and the one that it is compared with.
+    probability, other_probability : float
+        Their smoothed posteriors.
+    log_odds : float
+        log p(label) - log p(other).
+    past, frame, future : float
+        Of the log odds: those before the frame was seen, what the frame adds, and what the frames after it add.
+    average : float
+        Of the frame: what typical frames of all states say on average.
+    columns : dict of str to float
+        Of the frame: what each column adds to that (Shapley values).
+    members : dict of str to float
+        Of the frame: what each member of the evidence says, and the prior shift.
+    """
+
+    row: int
+    label: Any
+    other: Any
+    probability: float
+    other_probability: float
+    log_odds: float
+    past: float
+    frame: float
+    future: float
+    average: float
+    columns: Mapping[str, float]
+    members: Mapping[str, float]
+
+    def tables(self) -> list[TextTable]:
+        """The same for people."""
+        one, other = printable(self.label), printable(self.other)
+        title = (
+            f"row {self.row}: {one} ({share(self.probability)}) rather than {other} ({share(self.other_probability)})"
+        )
+        parts = [
+            ("the past", self.past),
+            ("this frame", self.frame),
+            ("the future", self.future),
+            ("log odds", self.log_odds),
+        ]
+        ordered = sorted(self.columns.items(), key=lambda item: -abs(item[1]))
+        frame = [("a typical frame", self.average), *ordered]
+        tables = [
+            TextTable(title, ["", f"for {one}"], [[name, f"{value:+.3f}"] for name, value in parts]),
+            TextTable("this frame, by column", ["", f"for {one}"], [[name, f"{value:+.3f}"] for name, value in frame]),
+        ]
+        if len(self.members) > 1:
+            rows = [[name, f"{value:+.3f}"] for name, value in self.members.items()]
+            tables.append(TextTable("this frame, by member of the evidence", ["", f"for {one}"], rows))
+        return tables
+
+    def __str__(self) -> str:
+        return "\n\n".join(table.as_text() for table in self.tables())
+
+    def _repr_html_(self) -> str:
+        return "<div>" + "".join(table.as_html() for table in self.tables()) + "</div>"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw past, future and columns as bars; see `drhmm.plotting.explanation`."""
+        from .plotting import explanation
+
+        return explanation(self, ax=ax)
+
+
+@dataclass(frozen=True)
+class ColumnRanking:
+    """How much each column matters, over many frames.
+
+    Attributes
+    ----------
+    columns : dict of str to float
+        The mean over frames of the size of what a column adds to the log odds of the two likeliest states, in nats;
+        largest first.
+    n_frames : int
+        Frames that were looked at.
+    """
+
+    columns: Mapping[str, float]
+    n_frames: int
+
+    def table(self) -> TextTable:
+        """The same for people."""
+        rows = [[name, f"{value:.3f}"] for name, value in self.columns.items()]
+        return TextTable(f"how much each column matters, in {self.n_frames:,} frames", ["column", "nats"], rows)
+
+    def __str__(self) -> str:
+        return self.table().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.table().as_html()
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the columns as bars; see `drhmm.plotting.ranking`."""
+        from .plotting import ranking
+
+        return ranking(self, ax=ax)
+
+
+def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> Explanation:
+    """The explanation of the frame at a place among the rows of whole sequences."""
+    own = _own_sequence(sequences, place)
+    at = place - own.start
+    alone = _alone(sequences, own)
+    smoothed, filtered = (
+        among_known(model._all_posteriors(alone, method, None, n_threads)[at : at + 1], model.n_states)[0]
+        for method in ("smooth", "filter")
+    )
+    one, other = np.argsort(-smoothed, kind="stable")[:2].tolist()
+    window = _window(model, alone, at)
+    evidence = np.zeros(model.n_states) if window is None else _evaluated(model, window[None], n_threads)[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        frame = float(evidence[one] - evidence[other])
+        log_odds = float(np.log(smoothed[one]) - np.log(smoothed[other]))
+        so_far = float(np.log(filtered[one]) - np.log(filtered[other]))
+        past, future = _difference(so_far, frame), _difference(log_odds, so_far)
+    names = column_names_of(model)
+    if window is None:
+        average, columns = 0.0, dict.fromkeys(names, 0.0)
+        members: dict[str, float] = {}
+    else:
+        average, values = _by_column(model, window, one, other, np.random.RandomState(0), n_threads)
+        columns = dict(zip(names, values.tolist(), strict=True))
+        members = _by_member(model, window, one, other, n_threads)
+    return Explanation(
+        sequences.row(place),
+        model.classes[one : one + 1].tolist()[0],
+        model.classes[other : other + 1].tolist()[0],
+        float(smoothed[one]),
+        float(smoothed[other]),
+        log_odds,
+        past,
+        frame,
+        future,
+        average,
+        columns,
+        members,
+    )
+
+
+def rank_columns(model: Model, sequences: Sequences, n_frames: int, random_state: Any, n_threads: int) -> ColumnRanking:
+    """How much columns matter in frames that are drawn without repetition."""
+    check_integer(n_frames, "n_frames", low=1)
+    random = random_state_of(random_state)
+    smoothed = among_known(model._all_posteriors(sequences, "smooth", None, n_threads), model.n_states)
+    total, count = np.zeros(model.n_features), 0
+    for place in random.permutation(len(smoothed)):
+        own = _own_sequence(sequences, int(place))
+        window = _window(model, _alone(sequences, own), int(place) - own.start)
+        if window is None:
+            continue
+        one, other = np.argsort(-smoothed[place], kind="stable")[:2].tolist()
+        total += np.abs(_by_column(model, window, one, other, random, n_threads)[1])
+        count += 1
+        if count == n_frames:
+            break
+    if count == 0:
+        raise ValueError("X has no complete frame to look at")
+    order = np.argsort(-total, kind="stable")
+    names = column_names_of(model)
+    return ColumnRanking({names[column]: float(total[column] / count) for column in order}, count)
+
+
+def _difference(one: float, other: float) -> float:
+    """One minus the other; 0 for infinities of the same sign."""
+    return 0.0 if math.isinf(one) and one == other else one - other
+
+
+def _own_sequence(sequences: Sequences, place: int) -> slice:
+    ends = np.cumsum(sequences.lengths)
+    number = int(np.searchsorted(ends, place, side="right"))
+    return slice(int(ends[number]) - sequences.lengths[number], int(ends[number]))
+
+
+def _alone(sequences: Sequences, own: slice) -> Sequences:
+    """One of the sequences."""
+    dt = None if sequences.dt is None else np.ascontiguousarray(sequences.dt[own])
+    return Sequences(sequences.samples[own], [own.stop - own.start], np.float64, dt=dt)
+
+
+def _window(model: Model, alone: Sequences, at: int) -> Array | None:
+    """The samples (window, d) that make the frame; None where it is missing."""
+    begins = np.cumsum([0, *alone.unbroken])
+    first = at - model.window + 1
+    window = alone.samples[max(first, 0) : at + 1]
+    reaches = first >= begins[np.searchsorted(begins, at, side="right") - 1]
+    return window if reaches and not np.isnan(window).any() else None
+
+
+def _evaluated(model: Model, windows: Array, n_threads: int, evidence: Any = None) -> Array:
+    """Log ratios (n, S) of frames that are made of windows (n, window, d)."""
+    source = model.evidence if evidence is None else evidence
+    parts = []
+    for begin in range(0, len(windows), _BLOCK):
+        some = windows[begin : begin + _BLOCK]
+        samples = np.ascontiguousarray(some.reshape(-1, some.shape[2]))
+        parts.append(
+            source.log_ratios(samples, [model.window] * len(some), n_threads)[model.window - 1 :: model.window]
+        )
+    return np.concatenate(parts)
+
+
+def _backgrounds(model: Model) -> tuple[Array, Array]:
+    """Typical samples (k, d), the medians of the states, and their weights; the mean of all without a record."""
+    record = np.array(model.settings.get(TYPICAL), dtype=object)
+    if record.shape == (model.n_states, model.n_features, len(QUANTILES)):
+        medians = record[:, :, 1]
+        there = np.array([all(value is not None for value in row) for row in medians])
+        if model.prior[there].sum() > 0:
+            return medians[there].astype(np.float64), model.prior[there] / model.prior[there].sum()
+    return model.evidence.framing.mean[None], np.ones(1)
+
+
+def _by_column(
+    model: Model, window: Array, one: int, other: int, random: np.random.RandomState, n_threads: int
+) -> tuple[float, Array]:
+    """What typical frames say, and what each column adds to it until all are those of the frame.
+
+    The value of a set of columns is the mean log ratio of frames that have these columns from the frame, and the others
+    from typical samples. A Shapley value is the mean over all orders of what a column adds to those before it.
+    """
+    n = model.n_features
+    if n <= MOST_EXACT:
+        masks = np.array(list(itertools.product([False, True], repeat=n)))
+        values = _mean_ratio(model, window, masks, one, other, n_threads)
+        sizes, codes = masks.sum(axis=1), masks @ (1 << np.arange(n)[::-1])
+        by_code = np.empty(len(masks))
+        by_code[codes] = values
+        shares = np.empty(n)
+        weights = np.array([math.factorial(k) * math.factorial(n - k - 1) / math.factorial(n) for k in range(n)])
+        for column in range(n):
+            without = ~masks[:, column]
+            added = by_code[codes[without] + (1 << (n - 1 - column))] - by_code[codes[without]]
+            shares[column] = weights[sizes[without]] @ added
+        return float(by_code[0]), shares
+    orders = [random.permutation(n) for _ in range(N_ORDERS)]
+    orders += [order[::-1] for order in orders]
+    steps = np.zeros((len(orders), n + 1, n), dtype=bool)
+    for k, order in enumerate(orders):
+        for position, column in enumerate(order):
+            steps[k, position + 1 :, column] = True
+    values = _mean_ratio(model, window, steps.reshape(-1, n), one, other, n_threads).reshape(len(orders), n + 1)
+    shares = np.zeros(n)
+    for order, along in zip(orders, values, strict=True):
+        shares[order] += np.diff(along) / len(orders)
+    return float(values[0, 0]), shares
+
+
+def _mean_ratio(
+    model: Model, window: Array, masks: npt.NDArray[np.bool_], one: int, other: int, n_threads: int
+) -> Array:
+    """Log ratio of two states for each set of columns (rows of masks), averaged over typical samples."""
+    samples, weights = _backgrounds(model)
+    total = np.zeros(len(masks))
+    for sample, weight in zip(samples, weights, strict=True):
+        mixed = np.where(masks[:, None, :], window[None], sample[None, None])
+        ratios = _evaluated(model, mixed, n_threads)
+        total += weight * (ratios[:, one] - ratios[:, other])
+    return total
+
+
+def _by_member(model: Model, window: Array, one: int, other: int, n_threads: int) -> dict[str, float]:
+    """What each member of the evidence says of the frame, and the prior shift."""
+    evidence = model.evidence
+    if not isinstance(evidence, PooledEvidence):
+        ratios = _evaluated(model, window[None], n_threads)[0]
+        return {str(evidence): float(ratios[one] - ratios[other])}
+    found = {}
+    for name in evidence.members:
+        others: dict[str, Any] = dict.fromkeys(set(evidence.members) - {name})
+        alone = replace(evidence, prior_shift=0.0, **others)
+        ratios = _evaluated(model, window[None], n_threads, alone)[0]
+        found[name] = float(ratios[one] - ratios[other])
+    if evidence.prior_shift != 0:
+        logs = np.log(evidence.prior)
+        found["prior shift"] = float(evidence.evidence_scale * evidence.prior_shift * (logs[one] - logs[other]))
+    return found

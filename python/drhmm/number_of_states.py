@@ -1,0 +1,234 @@
+"""How many states a sequence has: models side by side, compared on what they did not learn from."""
+
+from __future__ import annotations
+
+import html
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from ._sequences import Sequences, as_sequences
+from ._validation import Array, Lengths, check_integer, thread_count
+from .estimator import DensityRatioHMM
+from .features import random_state_of
+from .progress import no_progress, progress_bar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Stretches that sequences are cut into where there are fewer sequences.
+FEWEST_UNITS = 10
+
+
+@dataclass(frozen=True)
+class StateNumbers:
+    """Held-out gains of models with different numbers of states, and the number that they speak for.
+
+    Attributes
+    ----------
+    n_states : int
+        The smallest number whose gain is within one standard error of the largest.
+    candidates : ndarray of int, shape (K,)
+        The numbers that were tried.
+    gains : ndarray of shape (K,)
+        Mean gain of a held-out frame, in nats; see `Model.gain`.
+    standard_errors : ndarray of shape (K,)
+        Of the gains, over units.
+    differences, difference_errors : ndarray of shape (K,)
+        How much each gain is below the largest, and the standard error of that, unit by unit.
+    unit_gains : ndarray of shape (K, units)
+        Mean gain of every held-out unit, a whole sequence or a long block of one.
+    units : str
+        What the units are, in words.
+    """
+
+    n_states: int
+    candidates: npt.NDArray[np.int64]
+    gains: Array
+    standard_errors: Array
+    differences: Array
+    difference_errors: Array
+    unit_gains: Array
+    units: str
+
+    def __str__(self) -> str:
+        lines = [f"{self.n_states} states, by the gain of held-out frames ({self.units})", "states      gain  error"]
+        for count, gain, error, mark in self._rows():
+            lines.append(f"{count:>6}  {gain:>8.4f}  {error:.4f}{mark}")
+        return "\n".join(lines)
+
+    def _rows(self) -> list[tuple[int, float, float, str]]:
+        best = int(self.candidates[self.gains.argmax()])
+        rows = []
+        for count, gain, error in zip(self.candidates.tolist(), self.gains, self.standard_errors, strict=True):
+            marks = ["chosen"] * (count == self.n_states) + ["largest gain"] * (count == best)
+            rows.append((count, float(gain), float(error), "  " + ", ".join(marks) if marks else ""))
+        return rows
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            f"<tr><td>{count}</td><td>{gain:.4f}</td><td>{error:.4f}</td><td>{html.escape(mark)}</td></tr>"
+            for count, gain, error, mark in self._rows()
+        )
+        head = "<tr><th>states</th><th>gain</th><th>error</th><th></th></tr>"
+        caption = html.escape(f"{self.n_states} states, by the gain of held-out frames ({self.units})")
+        return f"<table><caption>{caption}</caption><thead>{head}</thead><tbody>{body}</tbody></table>"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the gains with their standard errors; see `drhmm.plotting.state_numbers`."""
+        from .plotting import state_numbers
+
+        return state_numbers(self, ax=ax)
+
+
+def select_states(
+    X: npt.ArrayLike,
+    candidates: Iterable[int] = range(2, 9),
+    *,
+    estimator: DensityRatioHMM | None = None,
+    lengths: npt.ArrayLike | None = None,
+    sequence_id: npt.ArrayLike | None = None,
+    n_folds: int = 3,
+    random_state: Any = None,
+    n_threads: int | None = None,
+    verbose: bool = False,
+) -> StateNumbers:
+    """Choose the number of states without labels, by what models make of sequences they did not learn from.
+
+    For each number, EM learns from a part of the sequences, and the rest is scored by `Model.gain`; in turn, so that
+    every sequence is scored once. Where there are few sequences, long blocks take their place.
+
+    Parameters
+    ----------
+    X : array of shape (T, d), or list of such arrays
+        Samples.
+    candidates : iterable of int
+        Numbers of states to try.
+    estimator : DensityRatioHMM, optional
+        The settings of all models but for `n_states`; the defaults otherwise.
+    lengths, sequence_id
+        As in `DensityRatioHMM.fit`.
+    n_folds : int
+        Parts that are held out in turn.
+    random_state : int, RandomState or None
+        Seed of the parts, and of models without a seed of their own.
+    n_threads : int, optional
+        Threads; all cores by default.
+    verbose : bool
+        Whether there is a progress bar on standard error.
+
+    Returns
+    -------
+    StateNumbers
+        Has the chosen number in ``n_states``, a table when printed, and a picture by ``plot()``.
+
+    Notes
+    -----
+    The smallest number is chosen whose gain is less than one standard error below the largest. The error is that of the
+    difference over units, as some units are easier for all models.
+
+    Examples
+    --------
+    >>> from drhmm import select_states
+    >>> from drhmm.datasets import blobs
+    >>> X, _ = blobs(600, random_state=0)
+    >>> select_states(X, range(2, 5), random_state=0).n_states
+    3
+    """
+    numbers = sorted({check_integer(number, "candidates", low=2) for number in candidates})
+    if not numbers:
+        raise ValueError("candidates is empty: there is no number of states to try")
+    check_integer(n_folds, "n_folds", low=2)
+    random, threads = random_state_of(random_state), thread_count(n_threads)
+    settings = DensityRatioHMM() if estimator is None else clone(estimator)
+    settings.set_params(n_threads=threads)
+    if settings.random_state is None:
+        settings.set_params(random_state=int(random.randint(2**31)))
+    sequences = as_sequences(X, lengths, sequence_id)
+    units, words = _units(sequences.lengths, settings.window, n_folds)
+    folds = _folds(units, n_folds, random)
+    progress = progress_bar("numbers of states") if verbose else no_progress
+    unit_gains, weights, done = np.zeros((len(numbers), len(units))), np.zeros(len(units)), 0
+    for fold in range(n_folds):
+        own = np.flatnonzero(folds == fold)
+        rest = [(begin, end) for k, (begin, end) in enumerate(units) if folds[k] != fold]
+        train, test = _taken(sequences, _joined(rest)), _taken(sequences, [units[k] for k in own])
+        for k, number in enumerate(numbers):
+            gains, counts = _held_out(settings, number, train, test, threads)
+            unit_gains[k, own] = gains / np.maximum(counts, 1)
+            weights[own], done = counts, done + 1
+            progress(done, n_folds * len(numbers), f"{number} states")
+    return _chosen(np.array(numbers), unit_gains[:, weights > 0], weights[weights > 0], words)
+
+
+def _units(lengths: Lengths, window: int, n_folds: int) -> tuple[list[tuple[int, int]], str]:
+    """Rows of the units that are held out together, and what they are."""
+    ends = np.cumsum(lengths)
+    whole = [(int(end - length), int(end)) for end, length in zip(ends, lengths, strict=True)]
+    if len(whole) >= FEWEST_UNITS:
+        return whole, f"{len(whole)} sequences"
+    longest = max(2 * window, -(-sum(lengths) // FEWEST_UNITS))
+    blocks = []
+    for begin, end in whole:
+        borders = np.linspace(begin, end, max(1, round((end - begin) / longest)) + 1).astype(int).tolist()
+        blocks += list(pairwise(borders))
+    if len(blocks) < n_folds:
+        raise ValueError(f"X has {sum(lengths)} rows, too few to hold out {n_folds} parts with window={window}")
+    return blocks, f"{len(blocks)} blocks of about {round(sum(lengths) / len(blocks))} frames"
+
+
+def _folds(units: list[tuple[int, int]], n_folds: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
+    """The part of each unit: each round of units has all parts, in an order that is drawn."""
+    rounds = [random.permutation(n_folds) for _ in range(-(-len(units) // n_folds))]
+    return np.concatenate(rounds)[: len(units)]
+
+
+def _joined(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Blocks that follow one another as one, so that learning sees no border between them."""
+    joined: list[tuple[int, int]] = []
+    for begin, end in parts:
+        if joined and joined[-1][1] == begin:
+            joined[-1] = joined[-1][0], end
+        else:
+            joined.append((begin, end))
+    return joined
+
+
+def _taken(sequences: Sequences, parts: list[tuple[int, int]]) -> Sequences:
+    """Some rows, each part a sequence of its own."""
+    rows = np.concatenate([np.arange(begin, end) for begin, end in parts])
+    return Sequences(
+        np.ascontiguousarray(sequences.samples[rows]), [end - begin for begin, end in parts], sequences.dtype
+    )
+
+
+def _held_out(
+    settings: DensityRatioHMM, n_states: int, train: Sequences, test: Sequences, n_threads: int
+) -> tuple[Array, npt.NDArray[np.int64]]:
+    """The summed gain of every held-out unit, and the number of its frames."""
+    with warnings.catch_warnings():
+        # Of states that run empty and of EM that does not end: their gains tell.
+        warnings.simplefilter("ignore")
+        model = clone(settings).set_params(n_states=n_states).fit(train.samples, lengths=train.lengths).model_
+    gains, counts = model.sequence_gains(test, n_threads)
+    return gains, counts
+
+
+def _chosen(numbers: npt.NDArray[np.int64], unit_gains: Array, weights: Array, units: str) -> StateNumbers:
+    shares = weights / weights.sum()
+    gains = unit_gains @ shares
+    best = int(gains.argmax())
+    differences = unit_gains[best] - unit_gains
+    mean = differences @ shares
+    errors, difference_errors = (
+        np.sqrt(((values - center[:, None]) ** 2) @ shares**2 * len(shares) / max(len(shares) - 1, 1))
+        for values, center in ((unit_gains, gains), (differences, mean))
+    )
+    chosen = int(numbers[np.flatnonzero(mean <= difference_errors)[0]])
+    return StateNumbers(chosen, numbers, gains, errors, mean, difference_errors, unit_gains, units)

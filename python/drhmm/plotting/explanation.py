@@ -1,0 +1,97 @@
+"""Why a frame has its label, and how much columns matter, as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+
+from .style import axes_or_new, color
+
+if TYPE_CHECKING:
+    from ..explanation import ColumnRanking, Explanation
+
+#: Columns that are drawn; the others are one bar together.
+MOST_BARS = 15
+
+
+def _bars(axes: Axes, values: Mapping[str, float]) -> None:
+    """Bars from top to bottom, with their numbers."""
+    names, sizes = list(values), list(values.values())
+    inks = [color(0) if size >= 0 else color(5) for size in sizes]
+    axes.barh(range(len(names)), sizes, color=inks)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.axvline(0, color="#999999", linewidth=0.8)
+    for place, size in enumerate(sizes):
+        side = "left" if size >= 0 else "right"
+        axes.annotate(
+            f"{size:+.2f}",
+            (size, place),
+            (3 if size >= 0 else -3, 0),
+            textcoords="offset points",
+            ha=side,
+            va="center",
+            fontsize=8,
+        )
+    axes.margins(x=0.18)
+
+
+def _largest(columns: Mapping[str, float]) -> dict[str, float]:
+    """The columns that add most, and the sum of all others."""
+    ordered = sorted(columns.items(), key=lambda item: -abs(item[1]))
+    if len(ordered) <= MOST_BARS:
+        return dict(ordered)
+    rest = ordered[MOST_BARS - 1 :]
+    return {**dict(ordered[: MOST_BARS - 1]), f"{len(rest)} other columns": sum(value for _, value in rest)}
+
+
+def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
+    """Draw how the log odds of the two likeliest states came about.
+
+    Parameters
+    ----------
+    explained : Explanation
+        What `drhmm.Model.explain` found.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With a bar for the past, the future, a typical frame and each column; together they are the log odds.
+    """
+    values = {"past": explained.past, "future": explained.future, "typical frame": explained.average}
+    values |= {f"column {name}" if name in values else name: size for name, size in _largest(explained.columns).items()}
+    axes = axes_or_new(ax, 6.5, 1.2 + 0.32 * len(values))
+    _bars(axes, values)
+    axes.set_title(
+        f"row {explained.row}: {explained.label} rather than {explained.other}, log odds {explained.log_odds:.2f}",
+        loc="left",
+        fontsize=10,
+    )
+    axes.set_xlabel(f"nats for {explained.label}")
+    return axes
+
+
+def ranking(ranked: ColumnRanking, *, ax: Axes | None = None) -> Axes:
+    """Draw how much each column matters.
+
+    Parameters
+    ----------
+    ranked : ColumnRanking
+        What `drhmm.Model.rank_columns` found.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With a bar for each column, largest first.
+    """
+    values = _largest(ranked.columns)
+    axes = axes_or_new(ax, 6.5, 1.2 + 0.32 * len(values))
+    _bars(axes, values)
+    axes.set_xlabel("mean size of what a column adds to the log odds, nats")
+    return axes

@@ -1,0 +1,50 @@
+"""Held-out gains of models with different numbers of states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+
+from .style import axes_or_new, color
+
+if TYPE_CHECKING:
+    from ..number_of_states import StateNumbers
+
+
+def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:
+    """Draw the held-out gain of each number of states, with standard errors and the number that was chosen.
+
+    Parameters
+    ----------
+    numbers : StateNumbers
+        What `drhmm.select_states` found.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With a dot and an error bar for each number, and a ring around the chosen one. The bars are errors of the
+        difference to the largest gain, which has none.
+    """
+    axes = axes_or_new(ax, 6, 3.6)
+    axes.errorbar(
+        numbers.candidates, numbers.gains, yerr=numbers.difference_errors, fmt="o-", color=color(0), linewidth=1.2
+    )
+    chosen = numbers.candidates.tolist().index(numbers.n_states)
+    axes.plot(
+        numbers.n_states,
+        numbers.gains[chosen],
+        "o",
+        markersize=14,
+        markerfacecolor="none",
+        markeredgecolor=color(1),
+        markeredgewidth=2,
+        label=f"{numbers.n_states} states",
+    )
+    axes.set_xticks(numbers.candidates.tolist())
+    axes.set_xlabel("number of states")
+    axes.set_ylabel("gain of a held-out frame, nats")
+    axes.legend(frameon=False, fontsize=9, loc="lower right")
+    return axes

@@ -1,0 +1,164 @@
+"""What a model learned, for people: states, typical values, transitions, and what cross-validation chose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._text_tables import TextTable, printable, share, short
+from ._validation import Array
+from .evidence import PooledEvidence
+
+if TYPE_CHECKING:
+    from .model import Model
+    from .streaming import Stream
+
+#: The entry of a model's settings that says what scales, temper and prior shift were learned from.
+SCALE_REASON = "scale_reason"
+
+#: The entry with the typical values of each column in each state.
+TYPICAL = "typical_values"
+
+#: The entry with the names of the columns of label, sequence and time.
+COLUMNS = "columns"
+
+#: Quantiles that say what is typical.
+QUANTILES = (0.1, 0.5, 0.9)
+
+#: Columns whose typical values are shown, and values that are recorded, at most.
+MOST_COLUMNS = 40
+MOST_RECORDED = 30_000
+
+#: States up to which all transitions are shown, and how many of the likeliest beyond.
+MOST_SHOWN = 10
+LIKELIEST = 3
+
+
+Quantiles = list[list[list[float | None]]]
+
+
+def typical_values(samples: Array, states: npt.NDArray[np.int64], n_states: int) -> Quantiles | None:
+    """Quantiles of every column in every state, (S, d, 3); None in a state without samples, and where they are many."""
+    if n_states * samples.shape[1] * len(QUANTILES) > MOST_RECORDED:
+        return None
+    own = [samples[states == state] for state in range(n_states)]
+    values = [
+        np.quantile(part, QUANTILES, axis=0).T if len(part) > 0 else np.full((samples.shape[1], 3), np.nan)
+        for part in own
+    ]
+    return [
+        [[float(f"{value:.6g}") if np.isfinite(value) else None for value in column] for column in state]
+        for state in values
+    ]
+
+
+def labels_of(model: Model) -> list[str]:
+    """The labels of the states as text."""
+    return [printable(label) for label in model.classes.tolist()]
+
+
+def column_names_of(model: Model) -> list[str]:
+    """The names of the columns, or their places."""
+    names = model.feature_names or [f"column {place}" for place in range(model.n_features)]
+    return [printable(name) for name in names]
+
+
+def remembered_columns(model: Model) -> dict[str, str]:
+    """The columns of label, sequence and time that a model was learned with, by their roles."""
+    columns = model.settings.get(COLUMNS)
+    return {role: name for role, name in columns.items() if name is not None} if isinstance(columns, dict) else {}
+
+
+def tables_of(model: Model) -> list[TextTable]:
+    """Everything that a summary says."""
+    tables = [_states(model)]
+    typical = np.array(model.settings.get(TYPICAL), dtype=object)
+    if typical.shape == (model.n_states, model.n_features, len(QUANTILES)):
+        tables.append(_typical(model, typical))
+    return [*tables, _transitions(model), _learned(model)]
+
+
+def _states(model: Model) -> TextTable:
+    chain = model if model.tempering is None else model.tempering
+    leaving = 1 - np.diagonal(chain.transmat)
+    with np.errstate(divide="ignore"):
+        stays = model.durations.mean if model.stages is not None else 1 / leaving
+    rows = []
+    for state, label in enumerate(labels_of(model)):
+        stay = f"{stays[state]:.1f}" if np.isfinite(stays[state]) else "for ever"
+        shape, minimum = model.durations.shape[state], model.durations.minimum[state]
+        form = f"{shape}" if minimum == 1 else f"{shape}, {minimum}+"
+        rows.append([label, share(model.prior[state]), share(chain.startprob[state]), stay, form])
+    return TextTable("states", ["label", "share of frames", "first", "mean stay", "shape"], rows)
+
+
+def _typical(model: Model, typical: Any) -> TextTable:
+    rows = []
+    for place, name in enumerate(column_names_of(model)[:MOST_COLUMNS]):
+        cells = []
+        for state in range(model.n_states):
+            low, middle, high = typical[state][place]
+            cells.append("" if middle is None else f"{short(middle)} ({short(low)} to {short(high)})")
+        rows.append([name, *cells])
+    title = "typical values: the median, and 10 % to 90 % of frames"
+    if model.n_features > MOST_COLUMNS:
+        title += f"; {MOST_COLUMNS} of {model.n_features} columns"
+    return TextTable(title, ["column", *labels_of(model)], rows)
+
+
+def _transitions(model: Model) -> TextTable:
+    labels = labels_of(model)
+    transmat = (model if model.tempering is None else model.tempering).transmat
+    if model.n_states <= MOST_SHOWN:
+        rows = [[label, *map(short, transmat[state])] for state, label in enumerate(labels)]
+        return TextTable("transitions: from a row to a column, per step", ["from", *labels], rows)
+    rows = []
+    for state, label in enumerate(labels):
+        others = np.argsort(-transmat[state], kind="stable")
+        likeliest = [labels[other] for other in others if other != state][:LIKELIEST]
+        rows.append([label, short(transmat[state, state]), ", ".join(likeliest)])
+    return TextTable("transitions, per step", ["from", "stays", "else most often to"], rows)
+
+
+def _learned(model: Model) -> TextTable:
+    evidence, names = model.evidence, column_names_of(model)
+    shown = ", ".join(names) if model.feature_names and len(names) <= 12 else ""
+    rows = [
+        ["columns", f"{model.n_features}" + (f" ({shown})" if shown else "")],
+        ["window", f"{model.window} samples" if model.window > 1 else "1 sample"],
+    ]
+    rows += [[f"{role} column", printable(name)] for role, name in remembered_columns(model).items()]
+    if isinstance(evidence, PooledEvidence):
+        for name, member in evidence.members.items():
+            rows.append([f"evidence {name}", f"scale {member.scale:.3g}: {member}"])
+        rows.append(["prior shift", f"{evidence.prior_shift:.3g} of the class shares, floor {evidence.floor:g}"])
+    else:
+        rows.append(["evidence", f"scale {evidence.evidence_scale:.3g}: {evidence}"])
+    temper = 1.0 if model.tempering is None else model.tempering.temper
+    rows.append(["chain", f"transition probabilities to the power of {temper:.3g}"])
+    rows.append(["chosen by", str(model.settings.get(SCALE_REASON, "not recorded"))])
+    if model.novelty is not None:
+        rows.append(["novelty", f"rate {model.novelty.rate:g}, duration {model.novelty.duration:g} frames"])
+    return TextTable("what was learned", ["", ""], rows)
+
+
+def as_text(model: Model) -> str:
+    """The summary as text."""
+    return "\n\n".join(table.as_text() for table in tables_of(model))
+
+
+def as_html(model: Model) -> str:
+    """The summary for a notebook."""
+    return "<div>" + "".join(table.as_html() for table in tables_of(model)) + "</div>"
+
+
+def stream_as_html(stream: Stream) -> str:
+    """A stream for a notebook: how far it is, and what it makes of the newest frame."""
+    count = "1 frame" if stream.n_frames == 1 else f"{stream.n_frames:,} frames"
+    rows = [[label, share(p)] for label, p in zip(labels_of(stream.model), stream.posterior, strict=True)]
+    if stream.model.novelty is not None:
+        rows.append(["none of these", share(stream.novelty)])
+    title = f"a stream after {count}, lag {stream.lag}: posterior of the newest"
+    return f"<div>{TextTable(title, ['label', 'probability'], rows).as_html()}</div>"

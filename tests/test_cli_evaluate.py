@@ -1,0 +1,185 @@
+"""The command line does not flatter: hold-outs, `drhmm evaluate`, remembered columns, and messages that help."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import drhmm
+from drhmm import DensityRatioHMM
+from drhmm.cli import main
+from drhmm.cli.fit import _split
+
+N_PEOPLE, N_ROWS = 5, 80
+
+
+def write(path, columns):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def columns():
+    """Five people, each with an offset of their own, and a gap in the middle of each."""
+    random = np.random.default_rng(0)
+    y = np.repeat(random.integers(2, size=N_PEOPLE * N_ROWS // 8), 8)
+    people = np.repeat(np.arange(N_PEOPLE), N_ROWS)
+    seconds = np.tile(np.arange(N_ROWS) + 9 * (np.arange(N_ROWS) >= 40), N_PEOPLE)
+    heart = 3 * y + random.normal(size=len(y)) + people
+    return {
+        "person": [f"p{k}" for k in people],
+        "second": seconds,
+        "heart": heart.round(4),
+        "speed": random.normal(size=len(y)).round(4),
+        "Activity": np.array(["rest", "walk"])[y],
+    }
+
+
+NAMED = ["--label", "Activity", "--sequence", "person", "--time", "second"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, columns):
+    folder = tmp_path_factory.mktemp("evaluate")
+    write(folder / "data.csv", columns)
+    output = ["--output", str(folder / "model.drhmm"), "--basis", "30", "--holdout", "0"]
+    assert main(["fit", str(folder / "data.csv"), *NAMED, *output]) == 0
+    return folder
+
+
+def failed(arguments, capsys):
+    """The message of a command that fails."""
+    capsys.readouterr()
+    assert main([str(argument) for argument in arguments]) == 2
+    return capsys.readouterr().err
+
+
+class TestHoldOut:
+    def test_is_whole_sequences_whatever_gaps_they_have(self, folder, capsys):
+        output = ["--output", str(folder / "other.drhmm"), "--basis", "30", "--holdout", "0.3"]
+        assert main(["fit", str(folder / "data.csv"), *NAMED, *output]) == 0
+        printed = capsys.readouterr().out
+        assert "10 sequences" in printed
+        assert "(80 labelled rows, 1 of 5 sequences by 'person', learned without them)" in printed
+
+    def test_prints_classes_and_segments(self, folder, capsys):
+        output = ["--output", str(folder / "other.drhmm"), "--basis", "30", "--holdout", "0.3"]
+        main(["fit", str(folder / "data.csv"), *NAMED, *output])
+        printed = capsys.readouterr().out
+        for words in ("macro F1", "calibration error", "precision", "confusion", "predicted length"):
+            assert words in printed
+
+    def test_no_row_of_a_held_out_sequence_is_learned_from(self):
+        lengths = [10, 20, 30, 40]
+        held_out, _ = _split(lengths, 0.4, 0, "person")
+        shares = [part.mean() for part in np.split(held_out, np.cumsum(lengths)[:-1])]
+        assert set(shares) == {0.0, 1.0}
+
+
+class TestEvaluate:
+    def test_prints_what_python_says(self, folder, columns, capsys):
+        assert main(["evaluate", str(folder / "model.drhmm"), str(folder / "data.csv")]) == 0
+        X = np.column_stack([columns["heart"], columns["speed"]])
+        dt = np.where(np.arange(len(X)) % N_ROWS == 40, 10, 1)
+        model = drhmm.load(folder / "model.drhmm")
+        expected = drhmm.evaluate(model, X, columns["Activity"], lengths=[N_ROWS] * N_PEOPLE, dt=dt)
+        assert str(expected) in capsys.readouterr().out
+
+    def test_prints_json(self, folder, capsys):
+        assert main(["evaluate", str(folder / "model.drhmm"), str(folder / "data.csv"), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["n_frames"] == N_PEOPLE * N_ROWS
+
+    @pytest.mark.slow
+    def test_writes_a_page(self, folder):
+        page = folder / "report.html"
+        arguments = ["evaluate", str(folder / "model.drhmm"), str(folder / "data.csv"), "--html", str(page)]
+        assert main(arguments) == 0
+        assert "<h1>model.drhmm on data.csv</h1>" in page.read_text()
+
+    def test_an_unknown_label_is_named_with_its_column(self, folder, columns, tmp_path, capsys):
+        write(tmp_path / "data.csv", {**columns, "Activity": ["run"] * len(columns["second"])})
+        message = failed(["evaluate", folder / "model.drhmm", tmp_path / "data.csv"], capsys)
+        assert "data.csv, column 'Activity': has the label 'run' at row 0, which was never seen in training" in message
+
+    def test_a_model_without_a_label_column_asks_for_one(self, folder, tmp_path, capsys):
+        X = np.random.default_rng(0).normal(size=(60, 2))
+        y = (X[:, 0] > 0).astype(int)
+        DensityRatioHMM(n_basis=20, random_state=0).fit(X, y).save(tmp_path / "model.drhmm")
+        message = failed(["evaluate", tmp_path / "model.drhmm", folder / "data.csv"], capsys)
+        assert "the model remembers no column of labels: give --label COLUMN" in message
+
+
+class TestRemembered:
+    def test_predict_uses_the_columns_of_training(self, folder, capsys):
+        for named in ([], ["--sequence", "person", "--time", "second"]):
+            assert main(["predict", str(folder / "model.drhmm"), str(folder / "data.csv"), *named]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[: len(lines) // 2] == lines[len(lines) // 2 :]
+        assert lines[0] == "person,second,state,probability"
+
+    def test_they_can_be_left_out(self, folder, capsys):
+        arguments = ["predict", str(folder / "model.drhmm"), str(folder / "data.csv"), "--no-sequence", "--no-time"]
+        assert main(arguments) == 0
+        assert capsys.readouterr().out.startswith("state,probability\n")
+
+    @pytest.mark.parametrize(("dropped", "role"), [("person", "sequence"), ("second", "time")])
+    def test_a_table_without_them_is_refused(self, folder, columns, tmp_path, capsys, dropped, role):
+        write(tmp_path / "data.csv", {name: values for name, values in columns.items() if name != dropped})
+        message = failed(["predict", folder / "model.drhmm", tmp_path / "data.csv"], capsys)
+        assert f"--{role}: there is no column '{dropped}'" in message
+        assert f"use --{role}, or --no-{role}" in message
+
+    def test_info_names_them(self, folder, capsys):
+        assert main(["info", str(folder / "model.drhmm")]) == 0
+        assert "sequence column    person" in capsys.readouterr().out
+
+
+class TestMessages:
+    @pytest.fixture
+    def fit(self, folder, tmp_path, capsys):
+        def fails(*named, data=folder / "data.csv"):
+            return failed(["fit", data, *named, "--output", tmp_path / "model.drhmm"], capsys)
+
+        return fails
+
+    def test_the_wrong_case_of_a_label(self, fit):
+        assert "--label: there is no column 'activity', did you mean 'Activity'? there are person" in fit(
+            "--label", "activity"
+        )
+
+    def test_a_column_of_text(self, fit):
+        message = fit("--label", "Activity")
+        assert "column 'person': the column holds text, such as 'p0', and features are numbers" in message
+        assert "--sequence" in message
+
+    def test_reversed_times(self, fit, columns, tmp_path):
+        write(tmp_path / "data.csv", {**columns, "second": columns["second"][::-1]})
+        message = fit(*NAMED, data=tmp_path / "data.csv")
+        assert "line 3, column 'second': time does not increase: 87 after 88; sort the rows" in message
+
+    def test_a_constant_column_by_its_name(self, folder, columns, tmp_path, capsys):
+        write(tmp_path / "data.csv", {**columns, "speed": [1] * len(columns["second"])})
+        main(["fit", str(tmp_path / "data.csv"), *NAMED, "--output", str(tmp_path / "m.drhmm"), "--holdout", "0"])
+        assert "in column 'speed'" in capsys.readouterr().err
+
+    def test_a_step_with_a_unit_beside_numbers(self, fit):
+        message = fit(*NAMED, "--step", "1s")
+        assert "column 'second': times are numbers, whose unit nobody knows, and a step of 1 s has one" in message
+
+    def test_a_step_that_is_none(self, fit):
+        assert "--step must be a positive number, or a number with a unit" in fit(*NAMED, "--step", "soon")
+
+
+def test_a_step_with_a_unit_beside_dates(folder, columns, tmp_path):
+    dates = [f"2026-01-01T00:{second // 60:02}:{second % 60:02}" for second in columns["second"]]
+    write(tmp_path / "data.csv", {**columns, "second": dates})
+    output = ["--output", str(tmp_path / "model.drhmm"), "--basis", "30", "--holdout", "0", "--step", "1s"]
+    assert main(["fit", str(tmp_path / "data.csv"), *NAMED, *output]) == 0
+    found, expected = (drhmm.load(place / "model.drhmm") for place in (tmp_path, folder))
+    assert found.fingerprint == expected.fingerprint
+    assert found.settings["time_step"] == 1

@@ -1,0 +1,168 @@
+"""How good a model is: the figures against scikit-learn, segments counted by hand, and the page."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import metrics
+
+from drhmm import DensityRatioHMM, evaluate, plotting
+from drhmm.evaluation import evaluation_of
+from drhmm.report_page import worst_stretches
+from problems import blobs
+
+X, Y = blobs(3, n_frames=600, separation=1.0)
+LABELS = np.array(["rest", "<walk>", "run"])[Y]
+SETTINGS = {"n_basis": 30, "sigma": 1.0, "rho": 0.01, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return DensityRatioHMM(**SETTINGS).fit(X[:300], LABELS[:300])
+
+
+@pytest.fixture(scope="module")
+def evaluation(fitted):
+    return evaluate(fitted, X[300:], LABELS[300:], lengths=[100, 200])
+
+
+class TestFigures:
+    def test_are_those_of_scikit_learn(self, fitted, evaluation):
+        truth, predicted = LABELS[300:], fitted.predict(X[300:], lengths=[100, 200])
+        posteriors = fitted.predict_proba(X[300:], lengths=[100, 200])
+        assert evaluation.accuracy == metrics.accuracy_score(truth, predicted)
+        assert evaluation.macro_f1 == pytest.approx(metrics.f1_score(truth, predicted, average="macro"))
+        assert evaluation.log_loss == pytest.approx(metrics.log_loss(truth, posteriors, labels=fitted.classes_))
+        assert_array_equal(evaluation.confusion, metrics.confusion_matrix(truth, predicted))
+        found = metrics.precision_recall_fscore_support(truth, predicted)
+        assert_allclose([evaluation.precision, evaluation.recall, evaluation.f1], found[:3])
+
+    def test_calibration_is_that_of_the_picture(self, fitted, evaluation):
+        posteriors = fitted.predict_proba(X[300:], lengths=[100, 200])
+        expected = plotting.calibration_error(LABELS[300:], posteriors, names=fitted.classes_)
+        assert evaluation.calibration_error == pytest.approx(expected)
+
+    @pytest.mark.parametrize("method", ["smooth", "filter", "frame"])
+    def test_accuracy_is_the_score_of_every_method(self, fitted, method):
+        found = evaluate(fitted.model_, X[300:], LABELS[300:], method=method)
+        assert found.accuracy == fitted.score(X[300:], LABELS[300:], method=method)
+
+    def test_segments_end_at_changes_at_sequences_and_at_unknown_labels(self, fitted):
+        truth = np.array([0, 0, 1, 1, 1, -1, 1, 2])
+        posteriors = np.eye(3)[[0, 0, 0, 1, 1, 1, 1, 1]]
+        found = evaluation_of(fitted.model_, X[:8], posteriors, truth, [4, 4], "smooth")
+        assert_array_equal(found.true_segments, [1, 3, 1])
+        assert_allclose(found.true_stays, [2, 4 / 3, 1])
+        assert_array_equal(found.predicted_segments, [1, 3, 0])
+        assert_allclose(found.predicted_stays[:2], [3, 4 / 3])
+        assert np.isnan(found.predicted_stays[2])
+
+    def test_unknown_labels_are_left_out(self, fitted):
+        labels = LABELS[300:].astype(object)
+        labels[::3] = None
+        found = evaluate(fitted, X[300:], labels)
+        assert (found.n_frames, found.n_left_out) == (200, 100)
+
+    def test_rows_of_interleaved_sequences_are_put_in_order(self, fitted):
+        ids = np.arange(300) % 2
+        found = evaluate(fitted, X[300:], LABELS[300:], sequence_id=ids)
+        assert found.accuracy == fitted.score(X[300:], LABELS[300:], sequence_id=ids)
+
+    def test_nothing_to_compare_with_is_refused(self, fitted):
+        with pytest.raises(ValueError, match="y has no known label"):
+            evaluate(fitted, X[:5], [None] * 5)
+
+    def test_print_as_tables(self, evaluation):
+        text = str(evaluation)
+        assert f"accuracy           {100 * evaluation.accuracy:.1f} %" in text
+        assert "true length" in text
+        assert "&lt;walk&gt;" in evaluation._repr_html_()
+
+    def test_fit_json(self, evaluation):
+        content = evaluation.as_dict()
+        assert content["classes"] == ["<walk>", "rest", "run"]
+        assert content["confusion"] == evaluation.confusion.tolist()
+
+
+class Page(HTMLParser):
+    """Pictures, links and headings of a page whose tags are all closed."""
+
+    EMPTY = frozenset({"meta", "link", "img", "br"})
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.images, self.addresses, self.headings, self.tags = [], [], [], [], set()
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags.add(tag)
+        self.addresses += [attributes[name] for name in ("src", "href", "action") if name in attributes]
+        if tag == "img":
+            self.images.append(attributes)
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("h1", "h2"):
+            self.headings.append(data)
+
+
+@pytest.mark.slow
+class TestPage:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def text(cls, tmp_path_factory):
+        fitted = DensityRatioHMM(**SETTINGS).fit(X[:300], LABELS[:300])
+        path = tmp_path_factory.mktemp("page") / "report.html"
+        evaluate(fitted, X[300:], LABELS[300:], lengths=[100, 200]).save_html(path, title="A & B")
+        return path.read_text()
+
+    @pytest.fixture
+    def page(self, text):
+        page = Page()
+        page.feed(text)
+        return page
+
+    def test_is_complete(self, page):
+        assert page.open == []
+        assert page.headings == [
+            "A & B",
+            "Classes",
+            "Posteriors under the signal",
+            "Detection and calibration",
+            "Transitions",
+            "Worst stretches",
+            "The model",
+        ]
+
+    def test_needs_no_network_and_runs_no_code(self, page, text):
+        assert all(address.startswith("data:") for address in page.addresses)
+        assert "script" not in page.tags
+        assert not re.search(r"url\(|@import", text)
+
+    def test_every_picture_says_what_it_shows(self, page):
+        assert len(page.images) >= 5
+        assert all(len(image["alt"]) > 30 for image in page.images)
+
+    def test_fits_a_phone(self, text):
+        assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
+
+
+def test_worst_stretches_hold_the_worst_frames(fitted):
+    truth = np.zeros(1000, dtype=np.int64)
+    posteriors = np.tile([0.9, 0.05, 0.05], (1000, 1))
+    posteriors[640:650] = [0.01, 0.98, 0.01]
+    posteriors[100] = [0.3, 0.6, 0.1]
+    samples = np.random.default_rng(0).normal(size=(1000, 2))
+    found = worst_stretches(evaluation_of(fitted.model_, samples, posteriors, truth, [400, 600], "smooth"))
+    assert found[0][0] <= 640
+    assert found[0][1] >= 650
+    assert found[1][0] <= 100 < found[1][1]
+    assert len(found) == 2

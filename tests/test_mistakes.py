@@ -1,0 +1,169 @@
+"""Mistakes that new users made, each with an answer that says what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from drhmm import DensityRatioHMM, dataframes, plotting
+from problems import blobs
+
+X, Y = blobs(3, n_frames=200)
+TABLE = pd.DataFrame(X, columns=["heart", "speed"])
+SETTINGS = {"n_basis": 20, "sigma": 1.0, "rho": 0.01, "evidence_scale": 1.0, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return DensityRatioHMM(**SETTINGS).fit(TABLE, Y)
+
+
+class Tensor:
+    """As much of a tensor of torch as matters: it refuses to become an array while it keeps gradients."""
+
+    shape, ndim = (3, 2), 2
+
+    def detach(self):
+        return self
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
+class TestData:
+    def test_text_in_a_column_is_named(self):
+        mixed = TABLE.astype(object)
+        mixed.loc[3, "speed"] = "fast"
+        with pytest.raises(ValueError, match="column 'speed' holds text, 'fast' at row 3, and samples are numbers"):
+            DensityRatioHMM(**SETTINGS).fit(mixed, Y)
+
+    def test_text_in_an_array_is_named_by_its_place(self):
+        mixed = X.astype(object)
+        mixed[3, 1] = "fast"
+        with pytest.raises(ValueError, match="X must hold numbers, got 'fast' at row 3, column 1"):
+            DensityRatioHMM(**SETTINGS).fit(mixed, Y)
+
+    def test_a_constant_column_is_named(self):
+        with pytest.warns(UserWarning, match="constant, or differs by rounding only, in column 'still'"):
+            DensityRatioHMM(**SETTINGS).fit(TABLE.assign(still=1.0), Y)
+
+    def test_one_class_is_told_of_novelty(self):
+        with pytest.raises(ValueError, match=r"y has one class only .*use novelty=True"):
+            DensityRatioHMM(**SETTINGS).fit(X, np.zeros(200, dtype=int))
+
+    def test_a_tensor_is_told_how_to_become_an_array(self, fitted):
+        with pytest.raises(TypeError, match=r"X is a tensor that numpy cannot read: use X\.detach\(\)\.cpu\(\)\.numpy"):
+            fitted.model_.predict(Tensor())
+
+    def test_a_sparse_matrix_is_told_how_to_become_an_array(self, fitted):
+        with pytest.raises(TypeError, match=r"X is sparse, and sparse data are not supported; use X\.toarray"):
+            fitted.model_.predict(sparse.csr_matrix(X))
+
+    @pytest.mark.parametrize("empty", ["", "  "])
+    def test_empty_labels_are_unknown_as_on_the_command_line(self, empty):
+        labels = np.array(["low", "middle", "high"])[Y]
+        labels[::10] = empty
+        estimator = DensityRatioHMM(**SETTINGS).fit(X, labels)
+        assert estimator.classes_.tolist() == ["high", "low", "middle"]
+        assert len(estimator.history_) > 0
+
+    def test_empty_labels_are_a_class_if_nothing_is_unknown(self):
+        labels = np.array(["low", "", "high"])[Y]
+        assert DensityRatioHMM(unknown=None, **SETTINGS).fit(X, labels).classes_.tolist() == ["", "high", "low"]
+
+
+class TestCalls:
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"n_components": 3}, "DensityRatioHMM has no setting 'n_components': did you mean n_states?"),
+            ({"windw": 3}, "no setting 'windw': did you mean window?"),
+            ({"zzz": 3}, "no setting 'zzz'; there are"),
+        ],
+    )
+    def test_a_setting_that_there_is_not(self, settings, message):
+        with pytest.raises(TypeError, match=message):
+            DensityRatioHMM(**settings)
+
+    @pytest.mark.parametrize("name", ["predict", "predict_proba", "log_ratios", "score"])
+    def test_lengths_without_a_name(self, fitted, name):
+        taken = "X, y" if name == "score" else "X"
+        more = [Y] if name == "score" else []
+        with pytest.raises(TypeError, match=rf"did you mean {name}\({taken}, lengths=\[100, 100\]\)\?"):
+            getattr(fitted, name)(TABLE, *more, [100, 100])
+
+    def test_lengths_of_fit_without_a_name(self):
+        with pytest.raises(TypeError, match=r"did you mean fit\(X, y, lengths=\[100, 100\]\)\?"):
+            DensityRatioHMM(**SETTINGS).fit(X, Y, [100, 100])
+
+    def test_a_model_says_it_too(self, fitted):
+        with pytest.raises(TypeError, match=r"did you mean predict\(X, lengths=\[100, 100\]\)\?"):
+            fitted.model_.predict(TABLE, [100, 100])
+
+    def test_score_without_labels_is_a_gain(self, fitted):
+        assert fitted.score(TABLE) == fitted.model_.gain(TABLE)
+
+
+class TestStep:
+    def test_takes_a_mapping_in_any_order(self, fitted):
+        one, other = fitted.stream(), fitted.stream()
+        np.testing.assert_array_equal(one.step({"speed": X[0, 1], "more": "text", "heart": X[0, 0]}), other.step(X[0]))
+
+    def test_none_in_a_mapping_is_a_missing_value(self, fitted):
+        one, other = fitted.stream(), fitted.stream()
+        np.testing.assert_array_equal(one.step({"speed": None, "heart": 1.0}), other.step(None))
+
+    def test_a_name_that_is_not_there(self, fitted):
+        stream = fitted.stream()
+        with pytest.raises(ValueError, match="x has no column 'speed', did you mean 'Speed'"):
+            stream.step({"Speed": 1.0, "heart": 1.0})
+        assert stream.n_frames == 0
+
+    def test_a_model_without_names(self):
+        stream = DensityRatioHMM(**SETTINGS).fit(X, Y).stream()
+        with pytest.raises(ValueError, match="x is a mapping, but the model was learned without names"):
+            stream.step({"heart": 1.0, "speed": 1.0})
+
+
+class TestTables:
+    def test_the_wrong_case_of_a_label(self):
+        with pytest.raises(ValueError, match="label: df has no column 'State', did you mean 'state'"):
+            dataframes.fit(DensityRatioHMM(**SETTINGS), TABLE.assign(state=Y), label="State")
+
+    def test_a_step_with_a_unit(self):
+        table = TABLE.assign(state=Y, when=pd.date_range("2026-01-01", periods=200, freq="2s"))
+        fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="state", time="when", step="2s")
+        assert fitted.model_.settings["time_step"] == 2
+
+
+class TestPictures:
+    def test_posteriors_as_an_array(self, fitted):
+        axes = plotting.sequence(X, fitted.predict_proba(TABLE))
+        assert len(axes) == 2
+
+    def test_labels_of_any_kind_and_unknown_ones(self, fitted):
+        posteriors = fitted.predict_proba(TABLE)
+        labels = np.array(["low", "middle", "high"], dtype=object)[Y]
+        labels[:50] = None
+        axes = plotting.sequence(X, posteriors, states=labels, names=["low", "middle", "high"])
+        indices = np.where(np.arange(200) < 50, -1, Y)
+        same = plotting.sequence(X, posteriors, states=indices, names=["low", "middle", "high"])
+        assert axes[-1].get_title(loc="left") == same[-1].get_title(loc="left")
+        assert len(axes[1].patches) == len(same[1].patches)
+
+    def test_labels_that_are_not_names_are_refused(self, fitted):
+        with pytest.raises(ValueError, match=r"states has 1 different labels, such as 'x', for 3 states: give names="):
+            plotting.sequence(X, fitted.predict_proba(TABLE), states=["x"] * 200)
+
+    def test_a_figure_is_that_of_pyplot(self, fitted, tmp_path):
+        from matplotlib import pyplot
+
+        axes = plotting.transitions(fitted.transmat_)
+        assert pyplot.gcf() is axes.figure
+        pyplot.savefig(tmp_path / "picture.png")
+        assert (tmp_path / "picture.png").stat().st_size > 1000
+
+    def test_stays_of_a_transition_matrix(self, fitted):
+        assert len(plotting.durations(fitted.transmat_, Y)) == 3
