@@ -233,7 +233,7 @@ def main(given=None):
     parser.add_argument("--data", type=Path, required=True, help="folder with skab.npz, bee.npz and mhealth_athens.npz")
     parser.add_argument("--output", type=Path, required=True, help="folder for novelty.md")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--babies", type=int, default=3, help="seeds of five simulated babies for four hours each")
+    parser.add_argument("--babies", type=int, default=3, help="seeds of fifteen simulated babies for four hours each")
     parser.add_argument("--sets", nargs="*", default=SETS)
     parser.add_argument("--systems", nargs="*", default=(OURS, *DETECTORS))
     options = parser.parse_args(given)
@@ -249,7 +249,7 @@ def main(given=None):
         page.append(f"Asked for one in {per} frames, got {min(got):.2f} to {max(got):.2f} per seed.")
     page += ["", table(means, columns)]
     if options.babies > 0:
-        found = measure_babies(range(6000, 6000 + options.babies), 5, 4 * 3600)
+        found = measure_babies(range(6000, 6000 + options.babies), 15, 4 * 3600)
         page += ["", "## Simulated babies, abnormal against all else", "", table([found], tuple(found))]
     print("\n".join(page), flush=True)
     for name in options.sets:

@@ -164,8 +164,7 @@ std::shared_ptr<NoveltyEvidence> make_novelty(const Array& shares, const Gaussia
   require(width > 0, "width must be positive");
   return std::make_shared<NoveltyEvidence>(
       gaussian_member(gaussians, d, s)->estimate, vector(shares, "shares"), vector(origin, "origin"),
-      rows(whitening, "whitening"),
-      KernelExpansion<double>(center_rows, width, Matrix(vector(weights, "weights"))),
+      rows(whitening, "whitening"), KernelExpansion<double>(center_rows, width, Matrix(vector(weights, "weights"))),
       std::array<ScoreTable, 2>{score_table(tables[0]), score_table(tables[1])}, scales, joint);
 }
 

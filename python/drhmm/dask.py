@@ -74,11 +74,11 @@ def fit(
 ) -> DensityRatioHMM:
     """Learn from the labelled rows of a Dask data frame.
 
-    A sample that fits in memory chooses the standardisation, kernel centres, sigma, rho, deciles, scales, temper and the
-    evidence for the unknown, as `drhmm.DensityRatioHMM.fit` does. Then every partition contributes the sums that members of the pool are learned
-    from, class masses and transition counts, which a tree of tasks adds up: the model is the one that all rows together
-    give with those settings. A worker holds one partition at a time for each of its threads; a lost worker costs the
-    partitions it had.
+    A sample that fits in memory chooses the standardisation, kernel centres, sigma, rho, deciles, scales, temper and
+    the evidence for the unknown, as `drhmm.DensityRatioHMM.fit` does. Then every partition contributes the sums that
+    members of the pool are learned from, class masses and transition counts, which a tree of tasks adds up: the model
+    is the one that all rows together give with those settings. A worker holds one partition at a time for each of its
+    threads; a lost worker costs the partitions it had.
 
     Parameters
     ----------
