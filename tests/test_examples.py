@@ -35,6 +35,13 @@ def test_labels_for_a_table_of_several_recordings(monkeypatch):
     assert set(names["states"].state) == {"vacant", "occupied"}
 
 
+def test_alarms_for_a_machine(monkeypatch):
+    names = run("plot_job_3_alarms.py", monkeypatch)
+    found = [names["fault"][episode.peak] for episode in names["episodes"]]
+    assert {"bias", "swap"} <= set(found)
+    assert found.count("normal") <= 1
+
+
 def test_why_a_frame_has_its_label(monkeypatch, capsys):
     names = run("plot_why.py", monkeypatch)
     found = names["explained"]
