@@ -79,8 +79,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     transition_temper : float in (0, 1], or "cv"
         Exponent of the transition and start probabilities. Below 1 lets short events through that small evidence scales
         would drown; "cv" learns it with the scales, and is 1 where there are not enough labels, or where `class_weight`
-        says that their shares are wrong. A chain with `min_duration` or learned shapes of `durations` is not tempered:
-        it must be 1 or "cv", which is 1 then.
+        says that their shares are wrong. A chain with `min_duration`, or with learned shapes of ``durations``, is not
+        tempered: it must be 1 or "cv", which is 1 then.
     standardize : bool
         Whether columns are brought to mean 0 and standard deviation 1.
     window : int

@@ -26,7 +26,10 @@ def gaussian_score(frames: Array, means: Array, covariances: Array, shares: Arra
 
 
 def kernel_score(frames: Array, origin: Array, whitening: Array, centers: Array, weights: Array, width: float) -> Array:
-    """-log sum_b weight_b exp(-|W (y - origin) - c_b|^2 / (2 width^2)), (n,); densities below 1e-300 count as that."""
+    """Minus the log density of kernels on whitened frames, (n,); densities below 1e-300 count as that.
+
+    The density is sum_b weight_b exp(-d_b^2 / (2 width^2)), with the distance d_b of W (y - origin) from centre b.
+    """
     white = (frames - origin) @ whitening.T
     distances = ((white[:, None, :] - centers) ** 2).sum(axis=2)
     density = np.exp(-distances / (2 * width**2)) @ weights
