@@ -64,9 +64,8 @@ def main():
     report.add([memory_line(options.output, scale), import_line(repeats), em_line(), ""])
     table = ["| job | range | slope of the last three |", "|---|---|---|"]
     report.add(["## Growth", "", "![Time against size](growth.png)", "", *table, *growth(options.output, scale), ""])
-    report.add(instruction_lines(("smooth-3",)) if options.quick else instruction_lines())
     if not options.quick:
-        report.add([(HERE / "PROFILES.md").read_text()])
+        report.add([*instruction_lines(), (HERE / "PROFILES.md").read_text()])
     print(report.text())
 
 

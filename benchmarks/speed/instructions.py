@@ -31,7 +31,7 @@ PATHS = {
 }
 
 
-def instruction_lines(paths=tuple(PATHS)):
+def instruction_lines():
     """A section of RESULTS.md; says so where the tools are not there."""
     lines = ["", "## Instructions", ""]
     missing = [tool for tool in ("valgrind", "cmake", "c++") if shutil.which(tool) is None]
@@ -41,7 +41,7 @@ def instruction_lines(paths=tuple(PATHS)):
         problem = configure(Path(folder))
         if problem is not None:
             return [*lines, f"Not counted: CMake could not configure the program ({problem}).", ""]
-        return [*lines, *counted(paths, Path(folder)), ""]
+        return [*lines, *counted(tuple(PATHS), Path(folder)), ""]
 
 
 def counted(paths, folder):
