@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._validation import LARGEST, Array, check_integer, check_number, thread_count
+from ._validation import LARGEST, Array, Steps, check_integer, check_number, thread_count
 from .novelty_evidence import Excursions
 from .tails import pareto_tail
 
@@ -141,29 +140,21 @@ class Alarm:
         for sequence, length in enumerate(sequences.lengths):
             steps = None if sequences.dt is None else sequences.dt[first : first + length]
             own = logs[first : first + length]
-            for episode in self._episodes(own, steps):
+            for episode in self.follow(own, steps)[1]:
                 columns = self._columns(sequences, first, own, episode)
                 found.append(Episode(sequence, episode.begin, episode.end, episode.peak, episode.score, columns))
             first += length
         return found
 
-    def follow(self, scores: Array) -> tuple[Array, list[Episode]]:
+    def follow(self, scores: Array, dt: Steps | None = None) -> tuple[Array, list[Episode]]:
         """The cumulative sum of scores (T,) of one sequence, and the episodes, without columns."""
         watch, sums, found = Watch(self), [], []
-        for value in scores.tolist():
-            ended = watch.step(value)
+        steps = [1] * len(scores) if dt is None else dt.tolist()
+        for value, step in zip(scores.tolist(), steps, strict=True):
+            ended = watch.step(value, step)
             sums.append(watch.total)
             found += [] if ended is None else [ended]
         return np.array(sums), found + ([] if watch.episode is None else [watch.episode])
-
-    def _episodes(self, logs: Array, steps: Any) -> Iterator[Episode]:
-        watch = Watch(self)
-        for t, value in enumerate(logs.tolist()):
-            ended = watch.step(value, 1 if steps is None else int(steps[t]))
-            if ended is not None:
-                yield ended
-        if watch.episode is not None:
-            yield watch.episode
 
     def _columns(self, sequences: Sequences, first: int, logs: Array, episode: Episode) -> Any:
         """The columns that stick out, from the frames of the highest evidence."""

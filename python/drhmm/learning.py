@@ -66,10 +66,11 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
     """
     counts, starts = count_transitions(training.codes, training.lengths, training.n_states)
     stays, startprob = Stays.of(training.codes, training.lengths), rules.start_probabilities(starts)
+    transmat, stages = rules.learn(counts, stays)
     # The chain that was asked for first: it is taken where nothing can be judged.
-    chains = []
-    for own in (rules, rules.without_shapes) if rules.durations.learned else (rules,):
-        transmat, stages = own.learn(counts, stays)
+    chains = [(transmat, startprob, stages)]
+    if rules.durations.learned and stages is not None:
+        transmat, stages = rules.without_shapes.learn(counts, stays)
         chains.append((transmat, startprob, stages))
     targets = training.one_hot()
     task = training.task(targets)

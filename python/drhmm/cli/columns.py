@@ -19,6 +19,7 @@ from ..model import Model
 from ..summary import remembered_columns
 from .errors import InputError
 from .tables import Table, listed, read_table
+from .values import checked_step
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,12 @@ class Columns:
         used = {role: None if name is False else name or known.get(role) for role, name in named.items()}
         remembered = frozenset(role for role, name in named.items() if name is None)
         return cls(options.features, label, used["sequence"], used["time"], remembered)
+
+    def step(self, given: str | None, model: Model) -> float | None:
+        """The time of one step: what is given, or what the model remembers."""
+        if given is not None and self.time is None:
+            raise ValueError("--step goes with --time")
+        return checked_step(given, "--step") or checked_step(model.settings.get("time_step"), "the model's time_step")
 
     def read(self, path: Path, header: bool) -> Table:
         """The table, with labels, sequences and times as they stand in the file."""

@@ -12,7 +12,6 @@ from .columns import Columns, model_features, ordered
 from .errors import InputError
 from .output import say
 from .tables import check_target
-from .values import checked_step
 
 
 def run(options: argparse.Namespace) -> None:
@@ -26,12 +25,7 @@ def run(options: argparse.Namespace) -> None:
     columns = Columns.of(options, model, label)
     table = columns.read(options.data, options.header)
     names = model_features(model, columns, table, options.header)
-    if options.step is not None and columns.time is None:
-        raise ValueError("--step goes with --time")
-    step = checked_step(options.step, "--step") or checked_step(
-        model.settings.get("time_step"), "the model's time_step"
-    )
-    rows, _ = ordered(table, columns, step)
+    rows, _ = ordered(table, columns, columns.step(options.step, model))
     labels = table.labels(label)
     if labels.dtype.kind != model.classes.dtype.kind:
         # Text of labels is what both have: integers in one file may be words in another.

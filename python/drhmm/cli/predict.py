@@ -16,7 +16,6 @@ from ..model import Model
 from .columns import Columns, Ordered, model_features, ordered
 from .errors import InputError
 from .tables import Table, check_output, write_table
-from .values import checked_step
 
 
 def run(options: argparse.Namespace) -> None:
@@ -31,12 +30,7 @@ def run(options: argparse.Namespace) -> None:
     for name in (columns.sequence, columns.time):
         if name in result_names(model, options.method, options.probabilities):
             raise InputError(f"the column {name!r} has the name of a column of the result", options.data)
-    if options.step is not None and columns.time is None:
-        raise ValueError("--step goes with --time")
-    step = checked_step(options.step, "--step") or checked_step(
-        model.settings.get("time_step"), "the model's time_step"
-    )
-    rows, _ = ordered(table, columns, step)
+    rows, _ = ordered(table, columns, columns.step(options.step, model))
     X = table.numbers(names)
     try:
         result = _inferred(model, X[rows.order], rows, options)

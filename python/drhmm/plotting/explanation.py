@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 MOST_BARS = 15
 
 
-def _bars(axes: Axes, values: Mapping[str, float]) -> None:
-    """Bars from top to bottom, with their numbers."""
+def _bars(ax: Axes | None, values: Mapping[str, float]) -> Axes:
+    """Bars from top to bottom, with their numbers, in given or new axes."""
+    axes = axes_or_new(ax, 6.5, 1.2 + 0.32 * len(values))
     names, sizes = list(values), list(values.values())
     inks = [color(0) if size >= 0 else color(5) for size in sizes]
     axes.barh(range(len(names)), sizes, color=inks)
@@ -36,6 +37,7 @@ def _bars(axes: Axes, values: Mapping[str, float]) -> None:
             fontsize=8,
         )
     axes.margins(x=0.18)
+    return axes
 
 
 def _largest(columns: Mapping[str, float]) -> dict[str, float]:
@@ -64,8 +66,7 @@ def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
     """
     values = {"past": explained.past, "future": explained.future, "typical frame": explained.average}
     values |= {f"column {name}" if name in values else name: size for name, size in _largest(explained.columns).items()}
-    axes = axes_or_new(ax, 6.5, 1.2 + 0.32 * len(values))
-    _bars(axes, values)
+    axes = _bars(ax, values)
     axes.set_title(
         f"row {explained.row}: {explained.label} rather than {explained.other}, log odds {explained.log_odds:.2f}",
         loc="left",
@@ -90,8 +91,6 @@ def ranking(ranked: ColumnRanking, *, ax: Axes | None = None) -> Axes:
     matplotlib.axes.Axes
         With a bar for each column, largest first.
     """
-    values = _largest(ranked.columns)
-    axes = axes_or_new(ax, 6.5, 1.2 + 0.32 * len(values))
-    _bars(axes, values)
+    axes = _bars(ax, _largest(ranked.columns))
     axes.set_xlabel("mean size of what a column adds to the log odds, nats")
     return axes
