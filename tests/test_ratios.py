@@ -102,6 +102,13 @@ class TestFloor:
     def test_without_a_floor_a_negative_estimate_excludes_a_state(self):
         assert self.evidence(0.0).log_ratios(np.array([[5.0]]), [1], 1)[0, 1] == -np.inf
 
+    def test_without_a_floor_the_last_digits_of_kernels_that_underflow_exclude_a_state(self):
+        theta = np.array([[1.0, 0.0], [0.0, 1.0]])
+        framing = Framing(np.zeros(1), np.ones(1))
+        evidence = kernel_evidence(framing, np.array([[0.0], [60.0]]), 1.0, theta, np.full(2, 0.5), 0.0, 1.0)
+        distances = np.sqrt(2 * np.log(10) * np.array([280.0, 295.0, 307.0]))  # kernels of 1e-280, 1e-295 and 1e-307
+        assert_array_equal(np.isfinite(evidence.log_ratios(distances[:, None], [3], 1)[:, 0]), [True, False, False])
+
     def test_a_frame_at_the_floor_in_every_class_prefers_none(self):
         log_ratios = self.evidence(0.01).log_ratios(np.zeros((1, 1)), [1], 1)
         assert_allclose(log_ratios[0, 0], log_ratios[0, 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 from dataclasses import replace
 
 import numpy as np
@@ -150,6 +151,18 @@ def test_of_another_classifier_is_refused():
 def test_labels_without_json_have_snapshots():
     model = replace(live.model("plain"), classes=np.array([b"a", b"b", b"c"]))
     assert model.resume(model.stream().snapshot()).n_frames == 0
+
+
+def test_a_window_with_nan_is_refused():
+    model = live.model("window")
+    stream = model.stream()
+    stream.step(np.full(model.n_features, 3.0))
+    standardized = (3.0 - model.evidence.framing.mean) / model.evidence.framing.scale
+    kept = stream.snapshot()
+    place = kept.index(standardized[:1].tobytes())
+    forged = kept[:place] + struct.pack("<d", np.nan) + kept[place + 8 :]
+    with pytest.raises(SnapshotError, match="a sample of the window is NaN"):
+        model.resume(signed(forged))
 
 
 def test_a_giant_number_of_rows_is_refused(snapshot):

@@ -19,9 +19,12 @@ def least_ratio(n_states: int, floor: float = 0.02) -> float:
 
 
 def limited(ratios: Array, least: float) -> Array:
-    """l_i = log max(q_i / p_i, least); rows of NaN stay NaN. A row that every class estimates as 0 says nothing."""
+    """l_i = log max(q_i / p_i, least); rows of NaN stay NaN. A row that every class estimates as 0 says nothing.
+
+    Kernels underflow far from all centres: a ratio below 1e-290 counts as 0.
+    """
     with np.errstate(divide="ignore"):
-        log_ratios: Array = np.log(np.maximum(ratios, least))
+        log_ratios: Array = np.log(np.maximum(np.where(ratios < 1e-290, 0.0, ratios), least))
     log_ratios[np.isneginf(log_ratios).all(axis=1)] = 0.0
     return log_ratios
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .features import Array, squared_exponential
+from .pool import least_ratio, limited
 
 
 def gram_statistics(features: Array, targets: Array, weights: Array | None = None) -> tuple[Array, Array, Array]:
@@ -34,12 +35,7 @@ def log_ratios(estimates: Array, prior: Array, floor: float, evidence_scale: flo
     q_i = max(theta_i^T phi, min(floor * S, 1/2) * prior_i): the floor is the same for every class once the prior is
     divided out. With floor 0 a frame that every class estimates as 0 carries no evidence: all w_ij = 1.
     """
-    floors = min(floor * len(prior), 0.5) * prior
-    q = np.maximum(estimates, floors)  # NaN stays NaN
-    with np.errstate(divide="ignore"):
-        evidence: Array = evidence_scale * np.log(q / prior)
-    evidence[(q == 0).all(axis=1)] = 0.0
-    return evidence
+    return evidence_scale * limited(estimates / prior, least_ratio(len(prior), floor))
 
 
 def cross_validate(

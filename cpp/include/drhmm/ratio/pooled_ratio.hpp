@@ -249,8 +249,7 @@ class PooledRatio {
     for (Index k = 0; k < estimates.rows(); ++k) {
       bool none = true;
       for (Index i = 0; i < n_states(); ++i) {
-        const double ratio = estimates(k, i) / prior_[i];
-        estimates(k, i) = ratio < least_ratio_ ? least_ratio_ : ratio;
+        estimates(k, i) = limited(estimates(k, i) / prior_[i]);
         none = none && estimates(k, i) == 0;
       }
       if (none) estimates.row(k).setOnes();  // every class estimates 0: no evidence, all w_ij = 1
@@ -260,13 +259,16 @@ class PooledRatio {
 
   // The same for one frame.
   void add_logs(const double* estimates, double scale, double* total) const {
-    bool none = least_ratio_ == 0;
-    for (Index i = 0; i < n_states(); ++i) none = none && !(estimates[i] > 0);
+    bool none = true;
+    for (Index i = 0; i < n_states(); ++i) none = none && limited(estimates[i] / prior_[i]) == 0;
     if (none || scale == 0) return;
-    for (Index i = 0; i < n_states(); ++i) {
-      const double ratio = estimates[i] / prior_[i];
-      total[i] += scale * std::log(ratio < least_ratio_ ? least_ratio_ : ratio);
-    }
+    for (Index i = 0; i < n_states(); ++i) total[i] += scale * std::log(limited(estimates[i] / prior_[i]));
+  }
+
+  // Kernels underflow far from all centres. Sums of what is left of them depend on the order of addition, and are 0.
+  double limited(double ratio) const {
+    constexpr double kLeastCertain = 1e-290;
+    return ratio < std::max(least_ratio_, kLeastCertain) ? least_ratio_ : ratio;
   }
 
   static void mark_missing(const std::vector<char>& missing, Index first, Rows& out) {

@@ -1,6 +1,8 @@
 // The state of live sequences as plain numbers, and back.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <vector>
@@ -57,6 +59,9 @@ struct Snapshot {
                   n_past[row] < empty.framing().window,
               "a count is out of range");
       require(live[row] != 0 || n_frames[row] == 0, "a retired row has frames");
+      const double* const end = past.data() + (i + 1) * past_size;
+      require(std::none_of(end - n_past[row] * n_samples_columns, end, [](double value) { return std::isnan(value); }),
+              "a sample of the window is NaN");
       streams.add();
       streams.row(i).live = live[row] != 0;
       streams.row(i).window.restore(past.data() + i * past_size, n_past[row]);
