@@ -100,11 +100,16 @@ class Recursion {
     Value* const f = messages + place * stride_;
     Value* const w = weights + place * columns_;
     const bool is_eventful = count < kBlock || evidence_.dt != nullptr || !group_.is_uneventful(first, count);
-    bool is_far = is_scaled<Value>;
-    if constexpr (!is_scaled<Value>) is_far = !weigh(first, count, w);
-    if (kLanesHere == 1 && first == 0 && !facts_.can_start_anywhere) is_far = true;
-    is_careful_[static_cast<std::size_t>(place / kBlock)] = is_eventful || is_far;
-    if (is_eventful || is_far) return eventful_forward(first, count, is_far, m, w, f);
+    const bool needs_start = kLanesHere == 1 && first == 0 && !facts_.can_start_anywhere;
+    char& is_careful = is_careful_[static_cast<std::size_t>(place / kBlock)];
+    is_careful = 0;
+    if constexpr (kWeighsOnTheWay) {
+      if (facts_.is_mixing && !is_eventful && !needs_start && weigh_forward(first, m, w, f)) return true;
+    }
+    bool is_far = is_scaled<Value> || needs_start;
+    if constexpr (!is_scaled<Value>) is_far = !weigh(first, count, w) || needs_start;
+    is_careful = is_eventful || is_far;
+    if (is_careful) return eventful_forward(first, count, is_far, m, w, f);
     if constexpr (!is_scaled<Value>) plain_forward(m, w, f);
     return true;
   }
@@ -197,6 +202,10 @@ class Recursion {
   static constexpr int kTop = 500;
   static constexpr double kFloor = 0x1p-450, kMatters = 0x1p-400, kSmallestSum = 0x1p-600;
   static constexpr bool kInRegisters = kN > 0 && kN <= (kLanesHere > 1 ? 8 : 4);
+  // Rows of which the weights are made together: exponentials come in fours.
+  static constexpr Index kRowsOfWeights = kN == 2 || kN == 3 ? 4 : 1;
+  static constexpr bool kWeighsRows = kInRegisters && kRowsOfWeights * kN % 4 == 0;
+  static constexpr bool kWeighsOnTheWay = kInRegisters && !is_scaled<Value> && kN <= 4;
 
   static Value top() { return same<Value>(is_scaled<Value> ? 1.0 : 0x1p500); }
   Index n_states() const { return kN > 0 ? kN : op_.n_states(); }
@@ -331,31 +340,67 @@ class Recursion {
     return false;
   }
 
+  // w (kBlock, columns), log ratios, <- weights; pivots too.
   void relative(Value* w, Value& spread, Value& check) {
-    if constexpr (kN == 2 || kN == 3) {
-      if (facts_.is_mixing) {  // the likeliest state needs no exponential
-        for (Index k = 0; k < kBlock; k += 4) check += weights_of_few<kN>(w + k * kN, pivots_of_block_ + k);
-        return;
-      }
+    if constexpr (kWeighsRows) {
+      for (Index k = 0; k < kBlock; k += kRowsOfWeights) weigh_rows(w, k, spread, check);
+      return;
     }
     for (Index k = 0; k < kBlock; ++k) {
       Value* const row = w + k * columns_here();
       Value registers[kInRegisters ? kN : 1];
-      Value* const x = kInRegisters ? registers : row;
-      if constexpr (kInRegisters) copy_values(row, kN, x);
-      if (facts_.is_mixing) {
-        make_relative<false>(x, n_columns(), pivots_of_block_[k], spread, check);
-      } else {
-        make_relative<true>(x, n_columns(), pivots_of_block_[k], spread, check);
-      }
-      if constexpr (kInRegisters && kN % 4 == 0) make_weights(x, kN);
-      if constexpr (kInRegisters) copy_values(x, kN, row);
-      for (Index c = n_columns(); c < columns_here(); ++c) row[c] = same<Value>(kNever);
+      if constexpr (kInRegisters) copy_values(row, kN, registers);
+      relative_row(kInRegisters ? registers : row, k, spread, check);
+      if constexpr (kInRegisters) copy_values(registers, kN, row);
     }
-    if constexpr (!(kInRegisters && kN % 4 == 0)) make_weights(w, kBlock * columns_here());
+    make_weights(w, kBlock * columns_here());
+  }
+  // The same for rows k.. of w.
+  DRHMM_INLINE void weigh_rows(Value* w, Index k, Value& spread, Value& check) {
+    Value* const rows = w + k * kN;
+    if constexpr (kRowsOfWeights > 1) {
+      if (facts_.is_mixing) {  // the likeliest state needs no exponential
+        check += weights_of_few<kN>(rows, pivots_of_block_ + k);
+        return;
+      }
+    }
+    Value x[kRowsOfWeights * kN];
+    copy_values(rows, kRowsOfWeights * kN, x);
+    for (Index r = 0; r < kRowsOfWeights; ++r) relative_row(x + r * kN, k + r, spread, check);
+    make_weights(x, kRowsOfWeights * kN);
+    copy_values(x, kRowsOfWeights * kN, rows);
+  }
+  DRHMM_INLINE void relative_row(Value* row, Index k, Value& spread, Value& check) {
+    if (facts_.is_mixing) {
+      make_relative<false>(row, n_columns(), pivots_of_block_[k], spread, check);
+    } else {
+      make_relative<true>(row, n_columns(), pivots_of_block_[k], spread, check);
+    }
+    for (Index c = n_columns(); c < columns_here(); ++c) row[c] = same<Value>(kNever);
   }
 
   // ---- forward
+
+  // Weights and steps of a block side by side, as each waits for itself only. False, with m as it was, if the evidence
+  // is not plain.
+  bool weigh_forward(Index first, Value* m, Value* w, Value* f) {
+    read(first, kBlock, w);
+    Value x[kN], y[kN], spread{}, check{};
+    copy_values(m, kN, x);
+    for (Index k = 0; k < kBlock; k += kRowsOfWeights) {
+      weigh_rows(w, k, spread, check);
+      for (Index r = k; r < k + kRowsOfWeights; ++r) {
+        op_.forward(x, w + r * kN, y);
+        for (int i = 0; i < kN; ++i) f[r * kN + i] = x[i] = y[i];
+      }
+    }
+    if (!all_below(check, HUGE_VAL)) return false;
+    rescale<true>(x);
+    copy_values(x, kN, f + (kBlock - 1) * kN);
+    copy_values(x, kN, m);
+    for (Index k = 0; k < kBlock; ++k) pivots_ += pivots_of_block_[k];
+    return true;
+  }
 
   DRHMM_INLINE void plain_forward(Value* m, const Value* w, Value* f) {
     if constexpr (kInRegisters) {
