@@ -98,6 +98,14 @@ class TestSelectStates:
         assert_allclose(found.standard_errors, gains.std(axis=1, ddof=1) / np.sqrt(3))
         assert_allclose(found.difference_errors[1], (gains[2] - gains[1]).std(ddof=1) / np.sqrt(3))
 
+    def test_a_state_that_is_hardly_of_use_is_left_out(self):
+        gains = np.array([[0.4, 0.4, 0.4], [0.41, 0.41, 0.41]])
+        assert _chosen(np.array([2, 3]), gains, np.array([10.0, 10.0, 10.0]), "3 blocks").n_states == 2
+
+    def test_a_state_of_use_is_kept_even_if_it_adds_little(self):
+        gains = np.array([[1.0, 1.0, 1.0], [1.05, 1.05, 1.05]])  # of full use, the ninth state would add .057
+        assert _chosen(np.array([8, 9]), gains, np.array([10.0, 10.0, 10.0]), "3 blocks").n_states == 9
+
     @pytest.fixture
     def numbers(self):
         values = np.array([0.1, 0.5, 0.52])

@@ -140,6 +140,12 @@ class TestFromDensities:
         with pytest.raises(ValueError, match="density must be 'kde', 'gmm' or an estimator, got 'cauchy'"):
             DensityRatioHMM(ratio=FromDensities("cauchy")).fit(X3, Y3)
 
+    @pytest.mark.parametrize("density", ["kde", "gmm"])
+    def test_a_class_of_one_frame_has_a_density(self, density):
+        targets = np.eye(2)[(np.arange(len(X3)) == 0).astype(int)]
+        log_ratios = FromDensities(density).fit(X3, targets).log_ratios(X3)
+        assert log_ratios[:, 1].argmax() == 0
+
     def test_a_frame_without_density_in_every_state_is_prediction_only(self):
         source = FromDensities(KernelDensity(kernel="tophat", bandwidth=0.5))
         fitted = DensityRatioHMM(ratio=source, evidence_scale=1.0).fit(X3, Y3)

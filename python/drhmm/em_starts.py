@@ -20,10 +20,14 @@ from .transitions import ChainRules
 
 #: Frames on either side over which features are averaged before k-means; 0 is plain k-means.
 CONTEXTS = (10, 0, 3, 30)
+#: Widths of the features that k-means sees, over that of the kernels of EM: narrow ones tell apart what lies close by.
+WIDTHS = (1.0, 0.5, 0.25, 0.125)
+#: Runs of k-means for each context and width.
+REPEATS = 3
 #: Centres of the features that k-means sees.
 START_CENTERS = 100
 #: Iterations after which starts are compared.
-TRIAL_ITERATIONS = 3
+TRIAL_ITERATIONS = 2
 #: States up to which every order is tried where transitions tell them apart.
 MOST_ORDERED = 7
 
@@ -55,25 +59,27 @@ def best_starts(
 
 
 def _candidates(training: TrainingFrames, n_starts: int, random_state: np.random.RandomState) -> list[Array]:
-    """Soft labels to start from: k-means on features averaged over contexts of different lengths.
+    """Soft labels to start from: k-means on features of several widths, averaged over contexts of different lengths.
 
     Averages over neighbours tell states apart whose single frames overlap or surround each other. Where labels are
     known, clusters are named after the labels they agree with best, and the labelled frames alone give one start more.
     """
     centers = choose_centers(training.frames, START_CENTERS, random_state, training.codes[training.rows])
-    sigma = START_SIGMA * median_distance(centers)
-    features = _core.squared_exponential(training.frames, centers, sigma)
+    features = [
+        _core.squared_exponential(training.frames, centers, START_SIGMA * width * median_distance(centers))
+        for width in WIDTHS
+    ]
     starts = []
-    for k in range(max(n_starts, len(CONTEXTS))):
-        averaged = _averages(features, training, CONTEXTS[k % len(CONTEXTS)])
+    pairs = list(itertools.product(features, CONTEXTS))
+    for k in range(max(n_starts, len(pairs))):
+        own, context = pairs[k % len(pairs)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different frames than states
-            repeats = 10 if k < len(CONTEXTS) else 1
-            kmeans = KMeans(training.n_states, n_init=repeats, random_state=random_state)
-            clusters = kmeans.fit_predict(averaged)
+            kmeans = KMeans(training.n_states, n_init=REPEATS, random_state=random_state)
+            clusters = kmeans.fit_predict(_averages(own, training, context))
         starts.append(_named(np.eye(training.n_states)[clusters], training))
     if training.known.any():
-        starts.append(_from_labels(features, training))
+        starts.append(_from_labels(features[0], training))
     return starts
 
 

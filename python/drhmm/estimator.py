@@ -202,7 +202,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         novelty_evidence: str = "calibrated",
         max_iter: int = 100,
         tol: float = 1e-4,
-        n_init: int = 1,
+        n_init: int = 3,
         em_update: Literal["soft", "paper"] = "soft",
         random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Stretches that sequences are cut into where there are fewer sequences.
 FEWEST_UNITS = 10
+#: The least share that further states must reach of the gain that states of full use would have.
+WORTH_HAVING = 0.25
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class StateNumbers:
     Attributes
     ----------
     n_states : int
-        The smallest number whose gain is within one standard error of the largest.
+        The smallest number whose gain is as good as the largest; see `select_states`.
     candidates : ndarray of int, shape (K,)
         The numbers that were tried.
     gains : ndarray of shape (K,)
@@ -131,7 +133,9 @@ def select_states(
     Notes
     -----
     The smallest number is chosen whose gain is less than one standard error below the largest. The error is that of the
-    difference over units, as some units are easier for all models.
+    difference over units, as some units are easier for all models. Further states must also be worth having: K states
+    that are all of use have a gain in proportion to log K. A number is passed over only if what it lacks to the largest
+    gain is more than a quarter of what it would lack by this rule.
 
     Examples
     --------
@@ -230,5 +234,6 @@ def _chosen(numbers: npt.NDArray[np.int64], unit_gains: Array, weights: Array, u
         np.sqrt(((values - center[:, None]) ** 2) @ shares**2 * len(shares) / max(len(shares) - 1, 1))
         for values, center in ((unit_gains, gains), (differences, mean))
     )
-    chosen = int(numbers[np.flatnonzero(mean <= difference_errors)[0]])
+    worth_having = WORTH_HAVING * gains[best] * (1 - np.log(numbers) / np.log(numbers[best]))
+    chosen = int(numbers[np.flatnonzero(mean <= np.maximum(difference_errors, worth_having))[0]])
     return StateNumbers(chosen, numbers, gains, errors, mean, difference_errors, unit_gains, units)

@@ -110,11 +110,16 @@ def held_out_log_likelihoods(frames: Array, widths: Array) -> Array:
 
 
 class _ComponentsByBIC(BaseEstimator):  # type: ignore[misc]
-    """Gaussian mixture with full covariances; the number of components minimises BIC."""
+    """Gaussian mixture with full covariances; the number of components minimises BIC.
+
+    A single frame counts twice, as a covariance needs two; its Gaussian is as narrow as the regularisation.
+    """
 
     MOST = 8
 
     def fit(self, frames: Array) -> _ComponentsByBIC:
+        if len(frames) == 1:
+            frames = np.repeat(frames, 2, axis=0)
         most = max(1, min(self.MOST, len(frames) // (2 * (frames.shape[1] + 1))))
         candidates = [
             GaussianMixture(n, reg_covar=1e-4, random_state=0, max_iter=200).fit(frames) for n in range(1, most + 1)
