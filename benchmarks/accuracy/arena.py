@@ -143,6 +143,9 @@ class Results:
     def seconds(self, name, system, what):
         return sum(fold[what] for fold in self._folds[name, system])
 
+    def failures(self, name, system):
+        return [fold["failure"] for fold in self._folds[name, system] if fold is not None and "failure" in fold]
+
     def complete_sets(self):
         """Names of the sets on which every system has finished."""
         return [one.name for one in self.sets if all(self.has(one.name, system) for system in self.systems)]
@@ -218,6 +221,10 @@ def report(results, options):
                         f"- {name}: {rival} in {words}, {abs(mean):.3f} (interval {low:+.3f} to {high:+.3f})."
                     )
     lines += behind or ["Nowhere, with 95 % intervals over whole test sequences (sets of five or more)."]
+    failed = [(name, s, results.failures(name, s)) for name in names for s in results.systems]
+    failed = [f"- {name}: {s} on {len(why)} folds: {why[0].splitlines()[0]}" for name, s, why in failed if why]
+    lines += ["", "## Where a system could not be trained", "", "It then answers with the shares of the classes.", ""]
+    lines += failed or ["Nowhere."]
     rows = [
         [
             s,
