@@ -203,7 +203,7 @@ def test_the_unknown_is_found_in_short_recordings(patients):
     for k in (0, 7, 14):
         test, training = patients[k], training_of(patients, k)
         for name, probability in (
-            ("ratio", ratio_systems.novelty(test, training)),
+            ("ratio", ratio_systems.novelty(test, training)[0]),
             ("slds", slds.run([test], [training], True)[0]["abnormal"]),
         ):
             found[name].append(scores(test.truth["abnormal"], probability).auc)

@@ -89,7 +89,7 @@ class Runner:
     def _ratio(self, test: Patient, training: list[Patient], rows: list[str]) -> dict[str, np.ndarray]:
         (condition,) = rows
         if condition == "abnormal":
-            return {condition: ratio_systems.novelty(test, training, self.seed)}
+            return {condition: ratio_systems.novelty(test, training, self.seed)[0]}
         return {condition: ratio_systems.two_class(test, training, condition, self.seed)}
 
     def _one_by_one(

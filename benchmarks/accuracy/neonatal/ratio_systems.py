@@ -166,8 +166,8 @@ def multi_class(test: Patient, training: list[Patient], seed: int = 0) -> dict[s
     }
 
 
-def novelty(test: Patient, training: list[Patient], seed: int = 0) -> np.ndarray:
-    """Filtered probability of the novelty state; normal and all known conditions are what is not new."""
+def novelty(test: Patient, training: list[Patient], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Filtered probability of the novelty state, and its evidence; normal and all known conditions are not new."""
     recipe = RECIPES["abnormal"]
     channels = usable_channels(test, training, "abnormal")
     frames = scaled_features(test, channels, recipe)
@@ -187,4 +187,4 @@ def novelty(test: Patient, training: list[Patient], seed: int = 0) -> np.ndarray
         random_state=seed,
     )
     model.fit(list(classes.values()), [np.full(len(part), k) for k, part in enumerate(classes.values())])
-    return model.novelty_proba(frames, method="filter")
+    return model.novelty_proba(frames, method="filter"), model.novelty_score(frames)
