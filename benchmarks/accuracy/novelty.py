@@ -193,7 +193,7 @@ def measure_alarms(seeds):
 
 
 def measure_babies(seeds, n_babies, n_samples):
-    """AUC of the evidence, AUC and log loss of p(unknown) against abnormal, and the log loss of always saying the share.
+    """AUC of the evidence, AUC and log loss of p(unknown) against abnormal, and the loss of always saying the share.
 
     A baby is tested on what the others teach, as in the paper's experiment.
     """
