@@ -63,8 +63,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         squares alone, as in the paper, or an object with the methods ``fit`` and ``log_ratios`` such as those in
         `drhmm.ratios`.
     n_basis : int, "auto" or None
-        Number of kernel centres, drawn from the training frames. "auto": 150, or 25 per state if these are more; None:
-        every frame, as in the paper.
+        Number of kernel centres, drawn from the training frames. "auto": 25 per state, at least 150 and at most
+        500; None: every frame, as in the paper.
     sigma : float or {"cv", "default"}
         Kernel width, in units of standardised frames: a number, cross-validated, or the median distance of centres.
     rho : float or {"cv", "default"}

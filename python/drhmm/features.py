@@ -117,9 +117,10 @@ def _mean_and_deviation(shifted: Array) -> tuple[Array, Array]:
     return offset, np.nanstd(shifted - offset, axis=0)
 
 
-#: Kernel centres of n_basis="auto", and per state if these are more.
+#: Kernel centres of n_basis="auto": so many, or so many per state up to a limit.
 FEWEST_CENTERS = 150
 CENTERS_PER_STATE = 25
+MOST_BY_DEFAULT = 500
 
 #: Kernel centres at most: their Gram matrix takes 1.2 GB.
 MOST_CENTERS = 12_000
@@ -136,7 +137,7 @@ def check_basis(n_basis: Any) -> None:
 def basis_size(n_basis: int | str | None, n_frames: int, n_states: int) -> int:
     """The number of kernel centres for so many frames."""
     if n_basis == "auto":
-        return min(n_frames, max(FEWEST_CENTERS, CENTERS_PER_STATE * n_states))
+        return min(n_frames, max(FEWEST_CENTERS, min(CENTERS_PER_STATE * n_states, MOST_BY_DEFAULT)))
     size = n_frames if n_basis is None else min(n_frames, int(n_basis))
     if size > MOST_CENTERS:
         raise ValueError(

@@ -96,7 +96,7 @@ def _add_fit(commands: Commands) -> None:
     command.add_argument("--label", metavar="COLUMN", help="the state of a row; only an empty field is unknown")
     command.add_argument("--states", type=int, metavar="N", help="number of states, where there are no labels")
     command.add_argument("--window", type=int, default=1, help="rows that describe a frame")
-    command.add_argument("--basis", type=int, help="kernel centres (150, or 25 per state if these are more)")
+    command.add_argument("--basis", type=int, help="kernel centres (25 per state, at least 150 and at most 500)")
     command.add_argument(
         "--durations",
         choices=("geometric", "negative-binomial"),

@@ -18,9 +18,8 @@ from .learner import Task, Trained, Updates
 from .member_source import MemberSource
 from .source import check_width, class_shares, without_evidence
 
-#: The largest number of kernel centres in the search for sigma, rho and the evidence scale; and the same per state.
+#: The largest number of kernel centres in the search for sigma, rho and the evidence scale.
 SELECTION_BASIS = 500
-SELECTION_BASIS_PER_STATE = 25
 
 
 class LeastSquares(MemberSource):
@@ -29,9 +28,9 @@ class LeastSquares(MemberSource):
     Parameters
     ----------
     n_basis : int, "auto" or None
-        Number of kernel centres, drawn from the training frames (all of them if there are fewer). "auto" is 150, or 25
-        per state if that is more. None makes every frame a centre, as in the paper. With more than 500 centres (and
-        more than 25 per state), the search for sigma and rho uses only so many.
+        Number of kernel centres, drawn from the training frames (all of them if there are fewer). "auto" is 25
+        per state, at least 150 and at most 500. None makes every frame a centre, as in the paper. With more than 500
+        centres, the search for sigma and rho uses only so many.
     sigma : float or {"cv", "default"}
         Kernel width: a number, cross-validated, or the median distance between centres.
     rho : float or {"cv", "default"}
@@ -105,8 +104,7 @@ class LeastSquares(MemberSource):
         size = basis_size(self.n_basis, len(task.frames), n_states)
         likeliest = np.where(task.targets.any(axis=1), task.targets.argmax(axis=1), -1)
         centers = choose_centers(task.frames, size, random_state, likeliest)
-        most = max(SELECTION_BASIS, SELECTION_BASIS_PER_STATE * n_states)
-        few = centers if len(centers) <= most else choose_centers(centers, most, random_state)
+        few = centers if len(centers) <= SELECTION_BASIS else choose_centers(centers, SELECTION_BASIS, random_state)
         sigma, rho, selection = self._settings(task, few, search)
         check_width(sigma, centers)
         self.selection_ = None if selection is None else replace(selection, estimates=None)
