@@ -21,7 +21,7 @@ if sys.platform == "win32":
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The quick tests: every test that is not marked slow, with the first of its parameters."""
+    """The quick tests: those marked quick, and every test that is not marked slow, with the first of its parameters."""
     seen = set()
     for item in items:
         test = item.nodeid.partition("[")[0]

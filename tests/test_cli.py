@@ -290,6 +290,7 @@ class TestPredict:
         assert set(states) == {"rest", "walk", "run"}
         assert len(states) == ROWS
 
+    @pytest.mark.slow
     def test_a_closed_pipe_ends_quietly(self, folder):
         command = f"{sys.executable} -m drhmm predict model.drhmm data.csv --sequence person --time minute"
         script = f"set -o pipefail; {command} | head -1"
@@ -302,6 +303,7 @@ def stream_lines(columns, first=0, last=ROWS, header=True):
     return "\n".join(([",".join(columns)] if header else []) + lines) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["info", "model.drhmm"], ["info", "model.drhmm", "--json"], ["--help"]])
 def test_every_command_takes_a_closed_pipe_quietly(folder, command):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -310,6 +312,7 @@ def test_every_command_takes_a_closed_pipe_quietly(folder, command):
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["info model.drhmm > /dev/full", "predict model.drhmm data.csv > /dev/full"])
 def test_a_full_disk_is_an_error(folder, command):
     script = f"{sys.executable} -m drhmm {command}"
@@ -319,6 +322,7 @@ def test_a_full_disk_is_an_error(folder, command):
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 class TestStream:
     NAMED = ("--sequence", "person", "--time", "minute")
 
@@ -340,6 +344,7 @@ class TestStream:
     def events(self, folder, text, *more):
         return [answer for answer in self.answers(folder, text, *self.NAMED, *more) if "event" in answer]
 
+    @pytest.mark.quick
     def test_alarms_are_events(self, folder, model, columns):
         strange = self.strange(columns)
         samples = np.column_stack([strange["heart rate"], strange["speed"]])
@@ -361,6 +366,7 @@ class TestStream:
         assert result.returncode == 2
         assert "must be a number" in result.stderr
 
+    @pytest.mark.quick
     def test_is_batch_inference(self, folder, model, columns):
         answers = self.answers(folder, stream_lines(columns), *self.NAMED)
         posteriors, novelty = expected_filter(model, columns)
@@ -414,6 +420,7 @@ class TestStream:
         assert parts == [answer for answer in whole if (answer["sequence"], answer["frame"]) not in waiting]
         assert list(tmp_path.iterdir()) == [tmp_path / "state.json"]
 
+    @pytest.mark.quick
     def test_sigterm_saves_the_state_and_ends_with_status_0(self, folder, columns, tmp_path):
         process = subprocess.Popen(
             [*DRHMM, "stream", folder / "model.drhmm", "--snapshot", tmp_path / "state.json"],
@@ -704,6 +711,7 @@ BAD_LINES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "more", "message"), BAD_LINES.values(), ids=BAD_LINES.keys())
 def test_bad_lines_are_one_line_with_their_place(folder, text, more, message):
     command = [*DRHMM, "stream", str(folder / "model.drhmm"), *more]
@@ -895,6 +903,7 @@ def test_a_result_that_would_replace_its_data_leaves_them(folder, tmp_path):
     assert data.read_bytes() == (folder / "data.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_numbers_are_never_read_as_dates(folder, model):
     """20260131 is a number, whatever date.fromisoformat says of it."""
     rows = "\n".join(f"1,2,{20260125 + k}" for k in range(10))
@@ -951,6 +960,7 @@ def test_gaps_of_nanoseconds_are_those_of_frames(folder, model, columns, capsys)
     assert found == dataframes.predict(model, table, sequence=False, time="t", step=1e-7)["probability"].to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["integers", "microseconds"])
 def test_gaps_of_a_stream_are_exact(folder, model, columns, kind):
     times, step = exact_times(kind)
@@ -965,6 +975,7 @@ def test_gaps_of_a_stream_are_exact(folder, model, columns, kind):
     assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("time", ["1760000000000000001", "2026-01-01T00:00:00.000001"])
 def test_the_state_of_a_stream_keeps_the_digits_of_times(folder, tmp_path, time):
     more = ["--time", "t", "--step", "1e-6", "--snapshot", tmp_path / "state.json"]
@@ -972,12 +983,14 @@ def test_the_state_of_a_stream_keeps_the_digits_of_times(folder, tmp_path, time)
     assert json.loads((tmp_path / "state.json").read_text())["streams"][0]["last"] == time
 
 
+@pytest.mark.slow
 def test_dates_that_go_back_are_shown_with_their_digits(folder):
     lines = "1,2,1969-12-31T23:59:59.500002\n1,2,1969-12-31T23:59:59.500001\n"
     result = piped(["stream", folder / "model.drhmm", "--time", "t"], "heart rate,speed,t\n" + lines)
     assert "time does not increase: -0.499999 after -0.499998" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="datetime reads three or six digits of a second")
 def test_dates_as_text_have_nanoseconds(folder):
     (folder / "text.csv").write_text(
@@ -987,6 +1000,7 @@ def test_dates_as_text_have_nanoseconds(folder):
     assert "line 3, column 't': time does not increase: 2026-01-01T00:00:00.000000001 after" in result.stderr
 
 
+@pytest.mark.slow
 def test_dates_of_any_year_are_exact(folder):
     (folder / "years.csv").write_text(
         "heart rate,speed,t\n1,2,9999-01-01T00:00:00.000002\n1,2,9999-01-01T00:00:00.000001\n"
@@ -1130,6 +1144,7 @@ def test_a_snapshot_of_another_model_is_refused(folder, tmp_path):
     assert "state.json: the snapshot belongs to another model" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [lambda text: text.replace('"last": null', '"last": 5'), lambda text: text[:-20]])
 def test_a_damaged_snapshot_is_refused_and_stays(folder, tmp_path, change):
     state = tmp_path / "state.json"

@@ -120,6 +120,7 @@ class TestFit:
         assert_same(found, expected)
         assert found.model_.settings["time_step"] == 2.0
 
+    @pytest.mark.slow
     def test_more_rows_than_the_sample_are_the_sums_of_the_reference(self):
         found = drhmm.dask.fit(DensityRatioHMM(**SETTINGS), dd.from_pandas(DF, npartitions=4), sample_size=300, **ROLES)
         evidence = found.model_.evidence
@@ -185,11 +186,13 @@ class TestFit:
         )
         assert_same(found, in_memory(class_weight=weights))
 
+    @pytest.mark.slow
     def test_an_empty_partition_adds_nothing(self):
         ddf = dd.from_pandas(DF, npartitions=4)
         ddf = dd.concat([ddf[ddf["person"] < 0], ddf])
         assert_same(drhmm.dask.fit(DensityRatioHMM(**SETTINGS), ddf, **ROLES), in_memory())
 
+    @pytest.mark.slow
     def test_one_partition_is_in_memory_at_a_time(self):
         alive, most = weakref.WeakSet(), []
 

@@ -136,6 +136,7 @@ def test_two_classes_have_no_ratio_where_a_frame_is_missing():
     assert_array_equal(np.isnan(learned.log_ratios(X)).all(axis=1), np.arange(40) == 5)
 
 
+@pytest.mark.slow
 def test_a_line_that_never_ends_is_refused(tmp_path):
     model = tmp_path / "model.drhmm"
     live.model("plain").save(model)
@@ -157,6 +158,7 @@ def test_a_stream_that_counts_no_further_can_still_be_resumed():
     assert model.resume(forged.snapshot()).snapshot() == forged.snapshot()
 
 
+@pytest.mark.slow
 def test_an_error_in_a_line_is_one_line_whatever_the_names_in_it_are(tmp_path):
     model = tmp_path / "model.drhmm"
     live.model("plain").save(model)

@@ -184,6 +184,7 @@ def test_a_process_that_loads_and_predicts_never_imports_scikit_learn(tmp_path):
     assert (tmp_path / "again.drhmm").read_bytes() == (tmp_path / "model.drhmm").read_bytes()
 
 
+@pytest.mark.slow
 class TestDamage:
     """20,000 files that differ from a model file: every one is refused by name."""
 
@@ -205,6 +206,7 @@ class TestDamage:
                 with pytest.raises(ModelFormatError):
                     from_bytes(bytes(changed))
 
+    @pytest.mark.quick
     def test_cut_short_anywhere(self, content):
         for size in range(0, len(content), max(1, len(content) // 4000)):
             with pytest.raises(ModelFormatError):
@@ -613,6 +615,7 @@ class TestWriting:
             assert other.read_bytes() == b"half"
         assert drhmm.load(tmp_path / "model.drhmm").fingerprint == live.model("plain").fingerprint
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("unnamed", [True, False])
     def test_many_writers_and_readers_of_one_file(self, tmp_path, monkeypatch, unnamed):
         if not unnamed:
@@ -663,6 +666,7 @@ class TestFingerprint:
         assert replace(model, settings={}, feature_names=("a", "b")).fingerprint == model.fingerprint
 
 
+@pytest.mark.slow
 def test_a_hundred_kills_while_saving_leave_a_whole_file_and_nothing_else(tmp_path):
     (tmp_path / "folder").mkdir()
     live.model("novelty").save(tmp_path / "model.drhmm")

@@ -161,8 +161,7 @@ class TestFewFrames:
             DensityRatioHMM(3, **QUICK, tol=1.0, random_state=0).fit(self.X[:5])
 
     def test_of_a_state_that_em_left_tiny_are_named(self):
-        X = np.random.default_rng(0).normal(size=(100, 1)) + np.repeat([0, 20, 0], [40, 40, 20])[:, None]
-        X[90:92] = 60
+        X = 0.5 * np.random.default_rng(0).normal(size=(100, 1)) + np.repeat([0, 20, 60], [49, 49, 2])[:, None]
         with pytest.warns(UserWarning, match=r"EM ended with fewer than 3 frames of state \d \(2\)"):
             DensityRatioHMM(3, **QUICK, standardize=False, tol=1.0, random_state=0).fit(X)
 

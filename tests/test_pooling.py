@@ -164,6 +164,7 @@ class TestBasis:
         fitted = DensityRatioHMM(n_basis=None, random_state=0).fit(X, Y)
         assert len(fitted.centers_) == len(X)
 
+    @pytest.mark.slow
     def test_a_large_basis_is_searched_with_a_small_one(self):
         frames, states = blobs(1, n_frames=700)
         fitted = DensityRatioHMM(n_basis=600, random_state=0).fit(frames, states)

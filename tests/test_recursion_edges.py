@@ -153,6 +153,7 @@ def log_ratios():
     return np.random.default_rng(0).uniform(-700, 700, size=(1_000_000, 3))
 
 
+@pytest.mark.slow
 class TestAMillionLoudFrames:
     @pytest.mark.parametrize("function", [recursion.filter, recursion.smooth])
     def test_left_right(self, log_ratios, function):

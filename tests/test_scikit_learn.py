@@ -35,6 +35,7 @@ EXPECTED_FAILURES = {
 
 
 class TestChecks:
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("default")
     def test_all_checks_pass_but_those_that_shuffle_or_weigh_rows(self):
         results = check_estimator(

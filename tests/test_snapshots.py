@@ -62,6 +62,7 @@ def test_cut_short_or_too_long_is_refused(snapshot):
             model.resume(changed)
 
 
+@pytest.mark.slow
 def test_changed_bytes_with_the_right_checksum_never_crash(snapshot):
     """They resume and step, or are refused; whatever comes out is a distribution."""
     model, random = live.model("novelty"), np.random.default_rng(1)

@@ -165,15 +165,18 @@ class TestEstimator:
         plain = estimator(durations="geometric").fit(*train).score(*test)
         assert estimator().fit(*train).score(*test) > plain + 0.05
 
+    @pytest.mark.slow
     def test_the_best_path_is_better_too(self, regular):
         train, test = regular
         plain = estimator(durations="geometric").fit(*train).score(*test, method="viterbi")
         assert estimator().fit(*train).score(*test, method="viterbi") > plain + 0.05
 
+    @pytest.mark.slow
     def test_without_labels_shapes_are_learned_from_the_states_that_were_found(self, clouds):
         fitted = estimator(n_states=3, window=1, max_iter=20, tol=1e-2).fit(clouds[0])
         assert fitted.model_.durations.shape.max() > 2
 
+    @pytest.mark.slow
     def test_labels_of_some_frames_are_enough(self, clouds):
         X, y = clouds
         some = np.where(np.random.default_rng(0).random(len(y)) < 0.5, y, -1)

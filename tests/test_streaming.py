@@ -258,6 +258,7 @@ class TestCopies:
         assert repr(stream).startswith("Stream(n_frames=1, lag=2, Model(")
 
 
+@pytest.mark.slow
 def test_resumes_in_another_process(tmp_path):
     model, X = live.model("novelty"), live.samples(9, 60, missing=0.2)
     model.save(tmp_path / "model.drhmm")
@@ -478,6 +479,7 @@ class TestStreamBatch:
         assert repr(batch).startswith("StreamBatch(3 rows, 2 live, lag=0, ")
 
 
+@pytest.mark.slow
 class TestTwoThreads:
     """A step of the first thread waits in a ratio source while the second one uses the same stream."""
 
