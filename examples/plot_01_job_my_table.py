@@ -4,8 +4,8 @@ Labels for a table of several recordings
 
 A CSV file with a label, a recording and a time in every row: learn, see how good it is where nothing was learned from,
 and label the rest. The data are every tenth minute of an office: is it occupied? Download
-:download:`occupancy.csv <../../examples/data/occupancy.csv>` into a folder ``data`` beside this script, or run it in the folder
-``examples`` of the repository.
+:download:`occupancy.csv <../../examples/data/occupancy.csv>` into a folder ``data`` beside this script, or run it in
+the folder ``examples`` of the repository.
 """
 
 import matplotlib.pyplot as plt

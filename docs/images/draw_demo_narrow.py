@@ -1,4 +1,4 @@
-"""Draw `demo_narrow.png`, the picture of the front page for phones: that of ``drhmm demo``, tall and with larger letters."""
+"""Draw `demo_narrow.png`, the front picture for phones: that of ``drhmm demo``, tall and with larger letters."""
 
 from pathlib import Path
 
