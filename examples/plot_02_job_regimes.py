@@ -8,7 +8,6 @@ with calm, nervous and panicking days.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from drhmm import DensityRatioHMM, plotting, select_states
 from drhmm.datasets import markov_chain
@@ -33,10 +32,10 @@ print(model.model_.summary())
 
 # %%
 # How probable each state is on every day. EM numbers the states as it likes. The prices are simulated, so that the true
-# regimes are known: each found state gets the number of the regime that it shares most days with.
+# regimes are known: each found state counts for the regime that it shares most days with.
 
 posteriors = model.predict_proba(X)
 shared = np.eye(3)[regimes].T @ posteriors  # days that each regime shares with each state
-order = linear_sum_assignment(-shared)[1]
-plotting.sequence(prices[:, None], posteriors[:, order], states=regimes, names=["calm", "nervous", "panic"])
+by_regime = posteriors @ np.eye(3)[shared.argmax(axis=0)]
+plotting.sequence(prices[:, None], by_regime, states=regimes, names=["calm", "nervous", "panic"])
 plt.show()
