@@ -15,6 +15,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
@@ -58,13 +59,14 @@ toc_object_entries_show_parents = "hide"
 html_sidebars = {
     page: []
     for page in (
-        *("index", "getting_started", "choosing", "ecosystem", "production", "clusters", "from_hmmlearn", "comparison"),
-        *("glossary", "mathematics", "reliability", "contributing", "changelog"),
+        *("index", "getting_started", "choosing", "after_fit", "alarms", "production", "troubleshooting", "ecosystem"),
+        *("clusters", "from_hmmlearn", "comparison", "glossary", "mathematics", "mathematics_more", "reliability"),
+        *("platforms", "contributing", "changelog"),
     )
 }
 html_theme_options = {
     "navbar_align": "left",
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 7,
     "show_prev_next": False,
     "show_toc_level": 2,
     "footer_start": ["copyright"],

@@ -107,6 +107,15 @@ def test_the_production_guide_runs_from_top_to_bottom(tmp_path, monkeypatch, cap
     assert "bed 1" in capsys.readouterr().out
 
 
+def test_the_page_on_alarms_runs_and_finds_the_faults(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for example in examples_of("docs/alarms.md"):
+        exec(example, names)
+    assert "true: bias" in capsys.readouterr().out
+    assert (tmp_path / "alarms.png").exists()
+
+
 ECOSYSTEM_EXAMPLES = examples_of("docs/ecosystem.md")
 
 
@@ -172,13 +181,20 @@ def test_the_guide_to_clusters_gives_the_same_states_everywhere(monkeypatch, cap
     assert "novelty" in capsys.readouterr().out
 
 
-def test_the_page_on_choosing_runs_and_shows_what_it_says(capsys):
+def test_the_page_on_choosing_runs_and_shows_what_it_says():
     names = {}
     for example in examples_of("docs/choosing.md"):
         exec(example, names)
     tried = names["table"]
     assert names["model"].classes_.tolist() == [0, 1, 2]
     assert tried.verdict.shape == (len(tried.sigmas), len(tried.rhos))
+    assert names["regular"].score(names["X_new"], names["y_new"]) > 0.7
+
+
+def test_the_page_on_troubleshooting_runs_and_shows_what_it_says(capsys):
+    names = {}
+    for example in examples_of("docs/troubleshooting.md"):
+        exec(example, names)
     assert (names["counted"].transmat_.diagonal() > 0.99).all()
     assert names["changes"]["eager"] > names["changes"]["careful"]
     assert names["learned_in_blocks"] > 0.9
@@ -210,13 +226,15 @@ def test_the_page_on_getting_started_runs_and_shows_what_it_says(data_folder):
     for example in examples_of("docs/getting_started.md"):
         exec(example, names)
     test = names["test"]
-    X, dark, y = test[names["sensors"]], test[names["dark"]], test["state"]
+    X, lit, y = test[names["sensors"]], test[names["lit"]], test["state"]
     for method in ("smooth", "filter", "frame"):
-        row = re.search(rf'"{method}"` \|.*\| ([\d.]+) % \|', page)
-        assert names["model"].score(X, y, method=method) == pytest.approx(float(row.group(1)) / 100, abs=0.01)
-    assert names["harder"].score(dark, y) < names["model"].score(X, y) - 0.05
-    assert names["few"].score(X, y) > 0.95
-    assert 600 < names["alarm"].argmax() < 630
+        row = re.search(rf'"{method}"` \|.*\| ([\d.]+) % \| ([\d.]+) % \|', page)
+        for column, (model, rows) in enumerate(((names["model"], X), (names["easier"], lit)), 1):
+            assert model.score(rows, y, method=method) == pytest.approx(float(row.group(column)) / 100, abs=0.01)
+    assert names["few"].score(lit, y) > 0.95
+    first, *others = names["alarm"].episodes(names["broken"])
+    assert (first.begin, first.columns[0][0]) == (600, "temperature")
+    assert {episode.columns[0][0] for episode in others} == {"co2", "light"}
 
 
 def test_the_commands_of_the_page_on_getting_started_run(data_folder, capsys):

@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-JOBS = sorted(path.name for path in EXAMPLES.glob("plot_job_*.py"))
+JOBS = sorted(path.name for path in EXAMPLES.glob("plot_*_job_*.py"))
 
 
 def run(name, monkeypatch):
@@ -30,13 +30,13 @@ def test_a_job_takes_at_most_thirty_lines(name):
 
 
 def test_labels_for_a_table_of_several_recordings(monkeypatch):
-    names = run("plot_job_1_my_table.py", monkeypatch)
+    names = run("plot_01_job_my_table.py", monkeypatch)
     assert names["evaluation"].accuracy > 0.9
     assert set(names["states"].state) == {"vacant", "occupied"}
 
 
 def test_alarms_for_a_machine(monkeypatch):
-    names = run("plot_job_3_alarms.py", monkeypatch)
+    names = run("plot_03_job_alarms.py", monkeypatch)
     found = [names["fault"][episode.peak] for episode in names["episodes"]]
     assert {"bias", "swap"} <= set(found)
     assert found.count("normal") <= 1

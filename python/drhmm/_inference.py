@@ -173,7 +173,7 @@ class BatchInference:
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
     ) -> Any:
-        """How little the known states account for each frame: q_* = 1 - sum_i q_i(y_t), in [0, 1].
+        """How little the known states account for each frame: log w_*, the evidence for the unknown in nats, (T,).
 
         Parameters
         ----------
@@ -191,7 +191,9 @@ class BatchInference:
         Returns
         -------
         ndarray of shape (T,), or list of such arrays
-            Close to 1 far from all training data; NaN where a frame is missing.
+            Above 0 where the frame alone speaks for the unknown; NaN where a frame is missing. With
+            ``novelty_evidence="paper"`` it is q_* = 1 - sum_i q_i(y_t), in [0, 1], close to 1 far from all training
+            data.
         """
         return self._model_for(X).novelty_score(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads

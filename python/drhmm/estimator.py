@@ -113,9 +113,9 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         Mean number of frames that it lasts.
     novelty_evidence : {"calibrated", "paper"}
         Evidence for the unknown. "calibrated": how far frames are from class Gaussians and from a kernel density, as
-        p-values among training frames that were held out, such that on these the mean of p(unknown) is what rate and
-        duration say; works with all ratios, and `Model.alarm` needs it. "paper": what the estimates of kernel least
-        squares leave to 1, with kernels as the only ratio.
+        p-values among training frames that were held out, such that on these the mean of p(unknown) is at most what
+        rate and duration say; works with all ratios, and `Model.alarm` needs it. "paper": what the estimates of kernel
+        least squares leave to 1, with kernels as the only ratio.
     max_iter, tol : int, float
         EM ends after `max_iter` iterations, or when the posteriors of a frame change by less than `tol` on average.
     n_init : int

@@ -559,7 +559,7 @@ class Model:
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> float:
-        """Mean log likelihood of a frame over that of independent frames: what the chain knows of the next frame.
+        """Log-likelihood gain per frame over a model without transitions: what the chain knows of the next frame.
 
         A score that needs no labels. On sequences that the model did not learn from it says how well states and
         transitions describe them, 0 being as good as no chain at all, and below 0 worse than none. It compares models

@@ -17,7 +17,7 @@ def ratio_map(
     limits: tuple[float, float] = (1e-4, 1e4),
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the predicted ratio of two states against the ratio of the frame before (Fig. 1 of the paper).
+    """Draw the predicted ratio of two states against the ratio of the frame before, as Figure 1 of the paper does.
 
     Parameters
     ----------

@@ -3,12 +3,15 @@ Labels for a table of several recordings
 ========================================
 
 A CSV file with a label, a recording and a time in every row: learn, see how good it is where nothing was learned from,
-and label the rest. The data are every tenth minute of an office: is it occupied?
+and label the rest. The data are every tenth minute of an office: is it occupied? Download
+:download:`occupancy.csv <../../examples/data/occupancy.csv>` into a folder ``data`` beside this script, or run it in
+the folder ``examples`` of the repository.
 """
 
+import matplotlib.pyplot as plt
 import pandas as pd
 
-from drhmm import DensityRatioHMM, dataframes, evaluate
+from drhmm import DensityRatioHMM, dataframes, evaluate, plotting
 
 table = pd.read_csv("data/occupancy.csv")
 train, test = table[table.recording == "training"], table[table.recording == "test 2"]
@@ -28,5 +31,12 @@ evaluation
 # ``evaluation.save_html("report.html")`` writes a page with pictures. The states of new rows need no names of columns:
 # the model remembers them.
 
-states = dataframes.predict(model, table[table.recording == "test 1"].drop(columns="occupancy"))
+unlabelled = table[table.recording == "test 1"].drop(columns="occupancy")
+states = dataframes.predict(model, unlabelled)
 states.tail()
+
+# %%
+# The same as a picture: the CO2 of the new recording, and the probability of each state.
+
+plotting.sequence(unlabelled[["co2"]], model.predict_proba(unlabelled[features]), names=model.classes)
+plt.show()

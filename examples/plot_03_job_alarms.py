@@ -3,7 +3,7 @@ Alarms for a machine
 ====================
 
 Four days of normal operation, one row per minute from eight correlated sensors, and no labels at all: raise an alarm
-when something happens that was never seen, and about one in vain a week.
+when something happens that was never seen, with about one false alarm a week.
 """
 
 from drhmm import DensityRatioHMM, plotting

@@ -25,9 +25,17 @@ numbers = select_states(X, range(2, 5), random_state=0)
 numbers.plot()
 
 # %%
-# What they are, and how probable each is on every day.
+# What they are.
 
 model = DensityRatioHMM(numbers.n_states, random_state=0).fit(X)
-plotting.sequence(prices[:, None], model.predict_proba(X), states=model.predict(X, method="viterbi"), title="Regimes")
-plt.show()
 print(model.model_.summary())
+
+# %%
+# How probable each state is on every day. EM numbers the states as it likes. The prices are simulated, so that the true
+# regimes are known: each found state counts for the regime that it shares most days with.
+
+posteriors = model.predict_proba(X)
+shared = np.eye(3)[regimes].T @ posteriors  # days that each regime shares with each state
+by_regime = posteriors @ np.eye(3)[shared.argmax(axis=0)]
+plotting.sequence(prices[:, None], by_regime, states=regimes, names=["calm", "nervous", "panic"])
+plt.show()
