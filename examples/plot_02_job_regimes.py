@@ -13,8 +13,8 @@ from drhmm import DensityRatioHMM, plotting, select_states
 from drhmm.datasets import markov_chain
 
 random = np.random.RandomState(0)
-regimes = markov_chain(1500, [[0.98, 0.02, 0], [0.02, 0.96, 0.02], [0, 0.06, 0.94]], random_state=1)
-returns = np.array([0.4, 1.3, 4.0])[regimes] * random.standard_normal(1500)
+regimes = markov_chain(800, [[0.98, 0.02, 0], [0.02, 0.96, 0.02], [0, 0.06, 0.94]], random_state=1)
+returns = np.array([0.4, 1.3, 4.0])[regimes] * random.standard_normal(800)
 prices = 100 * np.exp(np.cumsum(returns) / 100)
 X = np.log(np.abs(np.diff(np.log(prices), prepend=np.log(100))) + 1e-5)[:, None]
 
