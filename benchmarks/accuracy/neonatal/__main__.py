@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
         "where it was.",
     )
     options.add_argument("--file", type=Path, help="15days.mat of github.com/jqug/neonatal-monitoring")
-    options.add_argument("--seed", type=int, default=2, help="seed of the simulated babies and of kernel centres (2)")
+    options.add_argument("--seed", type=int, default=3, help="seed of the simulated babies and of kernel centres (3)")
     options.add_argument("--hours", type=float, default=24.0, help="hours of each simulated baby (24)")
     options.add_argument("--activity", type=float, default=1.0, help="times the usual number of simulated events (1)")
     options.add_argument("--quick", action="store_true", help="two hours of simulated babies with six times the events")
