@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 import warnings
 from dataclasses import replace
@@ -213,12 +214,22 @@ class TestFiles:
 class TestTimes:
     @pytest.mark.parametrize(
         ("text", "frames"),
-        [("7d", 10_080), ("10min", 10), ("1.5h", 90), ("30 s", 0.5), ("w", 10_080), ("500ms", 1 / 120)],
+        [
+            ("7d", 10_080),
+            ("10min", 10),
+            ("1.5h", 90),
+            ("30 s", 0.5),
+            ("w", 10_080),
+            ("500ms", 1 / 120),
+            ("7 days", 10_080),
+            ("7", 7),
+            ("5 frames", 5),
+        ],
     )
     def test_text(self, text, frames):
         assert_allclose(frames_of(text, "per", 60.0, low=0), frames)
 
-    @pytest.mark.parametrize("text", ["", "7", "d7", "7 days", "-1d", "1e3s"])
+    @pytest.mark.parametrize("text", ["", "d7", "7 years", "-1d", "1e3s"])
     def test_text_that_is_no_time(self, text):
         with pytest.raises(ValueError, match="per must be a number of frames or a time"):
             frames_of(text, "per", 60.0, low=0)
@@ -227,8 +238,16 @@ class TestTimes:
         by_time = model.alarm(1, per="12h", hold_off="30min", step=60.0)
         assert by_time.numbers() == model.alarm(1, per=720, hold_off=30).numbers()
 
+    @pytest.mark.parametrize("step", ["1min", "60 s", datetime.timedelta(minutes=1), 60])
+    def test_a_step_with_a_unit(self, model, step):
+        assert model.alarm(1, per=720, hold_off=30).numbers() == model.alarm(1, "12h", "30min", step=step).numbers()
+
+    def test_the_hold_off_is_ten_minutes_or_the_duration_of_the_unknown(self, model):
+        assert model.alarm(1, per=720, step="1min").hold_off == 10
+        assert model.alarm(1, per=720).hold_off == model.novelty.duration
+
     def test_without_a_step(self, model):
-        with pytest.raises(ValueError, match="per='7d' is a time, and the model does not know the time of one frame"):
+        with pytest.raises(ValueError, match=r"per is '7d', a time, and .* give step as well"):
             model.alarm()
 
 

@@ -104,7 +104,7 @@ class TestEvaluate:
     def test_an_unknown_label_is_named_with_its_column(self, folder, columns, tmp_path, capsys):
         write(tmp_path / "data.csv", {**columns, "Activity": ["run"] * len(columns["second"])})
         message = failed(["evaluate", folder / "model.drhmm", tmp_path / "data.csv"], capsys)
-        assert "data.csv, column 'Activity': has the label 'run' at row 0, which was never seen in training" in message
+        assert "data.csv, line 2, column 'Activity': the label 'run' was never seen in training" in message
 
     def test_a_model_without_a_label_column_asks_for_one(self, folder, tmp_path, capsys):
         X = np.random.default_rng(0).normal(size=(60, 2))

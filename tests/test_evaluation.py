@@ -51,15 +51,25 @@ class TestFigures:
         found = evaluate(fitted.model_, X[300:], LABELS[300:], method=method)
         assert found.accuracy == fitted.score(X[300:], LABELS[300:], method=method)
 
-    def test_segments_end_at_changes_at_sequences_and_at_unknown_labels(self, fitted):
-        truth = np.array([0, 0, 1, 1, 1, -1, 1, 2])
+    def test_segments_end_at_changes_and_at_sequences(self, fitted):
+        truth = np.array([0, 0, 1, 1, 1, 1, 1, 2])
         posteriors = np.eye(3)[[0, 0, 0, 1, 1, 1, 1, 1]]
         found = evaluation_of(fitted.model_, X[:8], posteriors, truth, [4, 4], "smooth")
-        assert_array_equal(found.true_segments, [1, 3, 1])
-        assert_allclose(found.true_stays, [2, 4 / 3, 1])
-        assert_array_equal(found.predicted_segments, [1, 3, 0])
-        assert_allclose(found.predicted_stays[:2], [3, 4 / 3])
+        assert_array_equal(found.true_segments, [1, 2, 1])
+        assert_allclose(found.true_stays, [2, 5 / 2, 1])
+        assert_array_equal(found.predicted_segments, [1, 2, 0])
+        assert_allclose(found.predicted_stays[:2], [3, 5 / 2])
         assert np.isnan(found.predicted_stays[2])
+
+    def test_unknown_labels_between_equal_ones_belong_to_the_segment(self, fitted):
+        truth = np.array([0, -1, 0, -1, 1, -1, -1, 1, -1, 1])
+        posteriors = np.eye(3)[[0, 0, 0, 2, 0, 0, 1, 1, 2, 1]]
+        found = evaluation_of(fitted.model_, X[:10], posteriors, truth, [9, 1], "smooth")
+        assert_array_equal(found.true_segments, [1, 2, 0])
+        assert_allclose(found.true_stays[:2], [3, 5 / 2])
+        assert_array_equal(found.predicted_segments, [1, 2, 0])
+        assert_allclose(found.predicted_stays[:2], [6, 3 / 2])
+        assert "frames without a label count between equal labels" in str(found)
 
     def test_unknown_labels_are_left_out(self, fitted):
         labels = LABELS[300:].astype(object)

@@ -45,6 +45,11 @@ class TestDurations:
         texts = [[text.get_text() for text in axis.get_legend().get_texts()] for axis in axes]
         assert texts == [["1 seen", "learned"], ["2 seen", "learned"]]
 
+    def test_unknown_labels_between_equal_ones_belong_to_the_stay(self):
+        axes = plotting.durations(np.full((2, 2), 0.5), [1, 0, -1, 0, 0, 1, 0, -1, 1, 0])
+        assert axes[0].patches[0].get_data().values.argmax() == 3
+        assert axes[0].get_legend_handles_labels()[1][0] == "1 seen"
+
     def test_the_line_has_the_learned_probabilities(self):
         axes = plotting.durations(self.LEARNED, np.repeat([0, 1, 0], [3, 4, 3]))
         line = axes[0].lines[0]

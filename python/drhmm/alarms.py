@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._times import as_step, seconds_of
 from ._validation import LARGEST, Array, Steps, check_integer, check_number, thread_count
 from .novelty_evidence import Excursions
 from .tails import pareto_tail
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from ._sequences import Sequences
     from .model import Model
 
-#: Seconds of a unit of time.
-UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)?\s*(ms|s|min|h|d|w)\s*")
+#: What ends an alarm by default, where the time of a frame is known.
+HOLD_OFF = "10min"
+
+_FRAMES = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(?:frames?)?\s*")
 
 #: Declustered peaks that a level is extrapolated from, where there are so many. On ten seeds of `datasets.sensors`, one
 #: false alarm a week became 0.25 to 3 with 20 of them, and 0.25 to 1.5 with 40.
@@ -33,22 +35,27 @@ MARGIN = 1.0
 MOST_FRAMES = 50
 
 
-def frames_of(value: Any, name: str, step: float | None, *, low: float) -> float:
-    """A time as a number of frames: a number, or text such as "7d", "10min", "1.5h" with the time of one step."""
+def frames_of(value: Any, name: str, step: float | None, *, low: float, remedy: str = "step") -> float:
+    """A time as a number of frames: a number, text such as "500 frames", or "7d", "10 min" with the time of one step.
+
+    `remedy` is what gives the time of one step, for the message where it is not known.
+    """
     if not isinstance(value, str):
         return check_number(value, name, low=low, high=LARGEST)
-    match = _TIME.fullmatch(value)
-    if match is None:
+    frames = _FRAMES.fullmatch(value)
+    if frames is not None:
+        return check_number(float(frames[1]), name, low=low, high=LARGEST)
+    seconds = seconds_of(value)
+    if seconds is None:
         raise ValueError(
             f"{name} must be a number of frames or a time such as '7d', '12h', '10min', '30s', got {value!r}"
         )
     if step is None:
         raise ValueError(
-            f"{name}={value!r} is a time, and the model does not know the time of one frame: give step, in seconds, or "
-            f"{name} as a number of frames"
+            f"{name} is {value!r}, a time, and the model does not know the time of one frame: give {remedy} as well, "
+            "such as 10s, or a number of frames instead"
         )
-    frames = float(match[1] or 1) * UNITS[match[2]] / step
-    return check_number(frames, f"{name}={value!r} in frames", low=low, high=LARGEST)
+    return check_number(seconds / step, f"{name} of {value} in frames", low=low, high=LARGEST)
 
 
 @dataclass(frozen=True)
@@ -246,10 +253,13 @@ class Watch:
 
 
 def make_alarm(
-    model: Model, excursions: Excursions, false_alarms: Any, per: Any, hold_off: Any, step: float | None, source: str
+    model: Model, excursions: Excursions, false_alarms: Any, per: Any, hold_off: Any, step: Any, source: str
 ) -> Alarm:
     """Levels from excursions of normal frames; `source` says in a warning what these are."""
-    step = None if step is None else check_number(step, "step", low=0, low_open=True)
+    step = as_step(step)
+    if hold_off is None:
+        assert model.novelty is not None
+        hold_off = model.novelty.duration if step is None else HOLD_OFF
     asked = check_number(false_alarms, "false_alarms", low=0, high=LARGEST, low_open=True)
     period = frames_of(per, "per", step, low=1)
     pause = round(frames_of(hold_off, "hold_off", step, low=0))

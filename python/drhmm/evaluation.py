@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ._calibration import bins_of, error_of
-from ._labels import UNKNOWN, Codes, as_labels, encode
+from ._labels import UNKNOWN, Codes, as_labels, bridged, encode
+from ._sequences import Sequences
 from ._text_tables import TextTable, printable, share
 from ._validation import Array, Lengths, thread_count
 from .model import METHODS, Method, Model
@@ -43,7 +44,8 @@ class Evaluation:
     confusion : ndarray of int, shape (S, S)
         Frames by true label (row) and predicted label (column).
     true_segments, predicted_segments : ndarray of int, shape (S,)
-        Stretches of equal labels, within sequences.
+        Stretches of equal labels, within sequences. Frames without a label between two equal ones belong to the
+        stretch; all others without a label belong to none, also where they are predicted.
     true_stays, predicted_stays : ndarray of shape (S,)
         Their mean length in frames; NaN where there is none.
     method : str
@@ -87,6 +89,7 @@ class Evaluation:
     def tables(self) -> list[TextTable]:
         """All figures."""
         labels = self.labels
+        bridges = "; frames without a label count between equal labels, and else not" if self.n_left_out else ""
         left_out = f", {self.n_left_out:,} without a label left out" if self.n_left_out else ""
         figures = [
             ["accuracy", share(self.accuracy)],
@@ -114,7 +117,7 @@ class Evaluation:
             TextTable("classes", ["label", "precision", "recall", "F1", "frames"], by_class),
             TextTable("confusion: frames by true label (row) and predicted label", ["true", *labels], confusion),
             TextTable(
-                "segments: their number and mean length",
+                "segments: their number and mean length" + bridges,
                 ["label", "true", "predicted", "true length", "predicted length"],
                 segments,
             ),
@@ -209,10 +212,18 @@ def evaluate(
     True
     """
     fitted: Model = model if isinstance(model, Model) else model._fitted_model()
-    sequences, threads = fitted._checked(X, lengths, sequence_id, dt, method, METHODS, lag, thread_count(n_threads))
-    truth = encode(as_labels(y, sequences), fitted.classes, sequences, allow_unknown=True, unknown=unknown)
-    posteriors = among_known(fitted._all_posteriors(sequences, method, lag, threads), fitted.n_states, sequences.row)
-    return evaluation_of(fitted, sequences.samples, posteriors, truth, sequences.lengths, method)
+    return of_sequences(fitted, fitted.read(X, lengths, sequence_id, dt), y, method, lag, unknown, n_threads)
+
+
+def of_sequences(
+    model: Model, sequences: Sequences, y: Any, method: str, lag: int | None, unknown: Any, n_threads: int | None
+) -> Evaluation:
+    """The figures of labels, one per row in the order of the caller."""
+    model.check_method(method, METHODS, lag)
+    truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=unknown)
+    posteriors = model._all_posteriors(sequences, method, lag, thread_count(n_threads))
+    known = among_known(posteriors, model.n_states, sequences.row)
+    return evaluation_of(model, sequences.samples, known, truth, sequences.lengths, method)
 
 
 def evaluation_of(
@@ -231,8 +242,9 @@ def evaluation_of(
         f1 = 2 * right / (confusion.sum(axis=0) + confusion.sum(axis=1))
     of_truth = posteriors[known, truth[known]]
     said, came_true = posteriors[known].max(axis=1), predicted[known] == truth[known]
-    true_segments, true_stays = _segments(truth, known, lengths, n)
-    predicted_segments, predicted_stays = _segments(predicted, known, lengths, n)
+    true_segments, true_stays = _segments(truth, lengths, n)
+    counted = bridged(truth, lengths) != UNKNOWN
+    predicted_segments, predicted_stays = _segments(np.where(counted, predicted, UNKNOWN), lengths, n)
     return Evaluation(
         classes=model.classes,
         accuracy=float(right.sum() / confusion.sum()),
@@ -258,13 +270,13 @@ def evaluation_of(
     )
 
 
-def _segments(
-    states: Codes, known: npt.NDArray[np.bool_], lengths: Lengths, n_states: int
-) -> tuple[npt.NDArray[np.int64], Array]:
-    """Number and mean length of stretches of one state; a frame without a label ends a stretch."""
+def _segments(codes: Codes, lengths: Lengths, n_states: int) -> tuple[npt.NDArray[np.int64], Array]:
+    """Number and mean length of stretches of one state, those of -1 between two equal states among them."""
+    states = bridged(codes, lengths)
     begins = np.ones(len(states), dtype=bool)
-    begins[1:] = (states[1:] != states[:-1]) | ~known[:-1]
+    begins[1:] = states[1:] != states[:-1]
     begins[np.cumsum([0, *lengths[:-1]])] = True
+    known = states != UNKNOWN
     numbers = np.bincount(states[begins & known], minlength=n_states)
     frames = np.bincount(states[known], minlength=n_states)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -18,6 +18,7 @@ from ._hints import by_name
 from ._sequences import Sequences, as_sequences
 from ._stages import StageChain
 from ._tables import feature_names_of, names_mismatch
+from ._times import Step
 from ._validation import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .alarms import Alarm, make_alarm
 from .contents import fingerprint_of
@@ -367,10 +368,15 @@ class Model:
         lag: int | None,
         n_threads: int | None,
     ) -> tuple[Sequences, int]:
+        self.check_method(method, methods, lag)
+        return self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
+
+    @staticmethod
+    def check_method(method: str, methods: tuple[str, ...], lag: int | None) -> None:
+        """Raise a ValueError for a method that there is not, and for a lag without smoothing."""
         check_choice(method, "method", methods)
         if lag is not None and method != "smooth":
             raise ValueError(f"lag={lag!r} goes with method='smooth', not {method!r}")
-        return self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
 
     @by_name
     def predict(
@@ -691,10 +697,10 @@ class Model:
         self,
         false_alarms: float = 1,
         per: float | str = "7d",
-        hold_off: float | str = "10min",
+        hold_off: float | str | None = None,
         normal: Any = None,
         *,
-        step: float | None = None,
+        step: Step | None = None,
         lengths: Any = None,
         sequence_id: Any = None,
         dt: Any = None,
@@ -707,14 +713,16 @@ class Model:
         false_alarms : float
             False alarms that are expected in the time `per`.
         per : float or str
-            Frames, or a time such as "7d", "12h", "10min" or "30s".
-        hold_off : float or str
-            What ends an alarm: so many frames, or so much time, without evidence above the level.
+            Frames, or a time such as "7d", "12 hours", "10min" or "30s".
+        hold_off : float or str, optional
+            What ends an alarm: so many frames, or so much time, without evidence above the level. By default "10min";
+            where the time of a frame is not known, as many frames as the unknown lasts (`novelty_duration`).
         normal : array of shape (T, d), or list of such arrays, optional
             Samples of normal operation that the model did not learn from, with `lengths`, `sequence_id` and `dt` as in
             `predict_proba`. By default the training frames count as normal, each judged without its own block.
-        step : float, optional
-            The time of one frame, in seconds; by default that of the training data, if the model knows it.
+        step : float, str, timedelta or numpy.timedelta64, optional
+            The time of one frame: seconds, a duration, or text such as "10s"; by default that of the training data, if
+            the model knows it.
 
         Returns
         -------

@@ -63,11 +63,7 @@ def run(options: argparse.Namespace) -> None:
         unknown=None,
     )
     begin = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        estimator.fit(NamedColumns(X, names), y, lengths=lengths)
-    for warning in caught:
-        print(f"drhmm fit: warning: {warning.message}", file=sys.stderr)
+    estimator.fit(NamedColumns(X, names), y, lengths=lengths)
     say(f"learned in {time.perf_counter() - begin:.1f} s: {_chosen(estimator)}")
     if y is not None and options.holdout > 0:
         held_out, words = _split(rows.lengths, options.holdout, options.seed, columns.sequence_of(table))

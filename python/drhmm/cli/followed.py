@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._dates import moment
 from .._files import write_atomically
 from .._json import strict_json
 from .._times import steps_between
@@ -22,7 +23,7 @@ from ..exceptions import SnapshotError
 from ..model import Model
 from ..streaming import Stream
 from .lines import Observation
-from .values import identity, moment
+from .values import identity
 
 VERSION = 1
 _FORMAT = "drhmm stream"
