@@ -128,9 +128,36 @@ class TestStreams:
                 found.append(stream.ended_alarm)
         if stream.alarm is not None:
             found.append(stream.alarm)
-        assert [(one.begin, one.end, one.peak) for one in found] == [
-            (one.begin, one.end, one.peak) for one in alarm.episodes(FAULTY)
+        expected = alarm.episodes(FAULTY)
+        assert [(one.begin, one.end, one.peak, one.cause) for one in found] == [
+            (one.begin, one.end, one.peak, one.cause) for one in expected
         ]
+        for one, other in zip(found, expected, strict=True):
+            assert dict(one.columns) == pytest.approx(dict(other.columns))
+            assert one.columns
+
+    def test_columns_of_windows_survive_a_restart(self):
+        fitted = DensityRatioHMM(1, novelty=True, window=3, n_basis=30, sigma=1.0, rho=0.01, random_state=0)
+        model = fitted.fit(NORMAL[:500]).model_
+        alarm = model.alarm(1, per=100, hold_off=5)
+        samples = NORMAL[:40] + np.where(np.arange(40) >= 20, 9.0, 0.0)[:, None] * [0, 1, 0, 0]
+        stream = model.stream(alarm=alarm)
+        for x in samples:
+            stream = model.resume(stream.snapshot())
+            stream.step(x)
+        (expected,) = (one for one in alarm.episodes(samples) if one.end == 40)
+        assert dict(stream.alarm.columns) == pytest.approx(dict(expected.columns))
+        assert expected.columns[0][0] == 1
+
+    def test_the_cause_is_the_level_that_was_exceeded(self, model, alarm):
+        watch = Watch(alarm)
+        watch.step(alarm.frame_level + 1)
+        assert watch.episode.cause == "frame"
+        watch.reset()
+        while watch.episode is None:
+            watch.step(alarm.frame_level / 2)
+        assert watch.episode.cause == "sum"
+        assert watch.total > alarm.sum_level
 
     def test_many_streams(self, model, alarm):
         batch, stream = model.stream_batch(2, alarm=alarm), model.stream(alarm=alarm)
@@ -178,9 +205,10 @@ class TestStreams:
     def test_a_state_that_no_alarm_can_have(self, alarm):
         watch = Watch(alarm)
         state = list(watch.state())
-        for place, value in ((0, -1.0), (1, 0.5), (2, -1.0), (3, 7.0), (6, np.inf), (7, 1.0)):
+        wrong = ((0, -1.0), (1, np.inf), (2, 0.5), (3, -1.0), (4, 7.0), (7, 1.0), (8, -1.0), (9, np.nan))
+        for place, value in wrong:
             with pytest.raises(ValueError, match="the state of an alarm is none"):
-                watch.restore([*state[:place], value, *state[place + 1 :]])
+                watch.restore([*state[:place], value, *state[place + 1 :]], NORMAL[:0])
 
 
 def test_the_event_of_a_begin_has_the_columns_that_stick_out(model, alarm):
@@ -189,6 +217,18 @@ def test_the_event_of_a_begin_has_the_columns_that_stick_out(model, alarm):
     sequences.step(observation)
     (event,) = sequences.events(observation)
     assert next(iter(event["columns"])) == "heat"
+    assert event["level"] == "frame"
+    assert event["score"] > alarm.frame_level
+
+
+def test_the_event_of_a_sum_has_its_score(model, alarm):
+    sequences = FollowedSequences(model, {"lag": 0, "step": None}, alarm)
+    scores = model.novelty_score(FAULTY)
+    events, slow = [], Observation(FAULTY[np.flatnonzero((scores > 0.3) & (scores < alarm.frame_level))[0]])
+    while not events:
+        sequences.step(slow)
+        events = sequences.events(slow)
+    assert (events[0]["level"], events[0]["score"] > alarm.sum_level) == ("sum", True)
 
 
 class TestFiles:

@@ -55,27 +55,27 @@ class Followed:
         novelty = None if stream.model.novelty is None else stream.lagged_novelty
         return self._answer(stream.n_frames - 1 - stream.lag, posterior, novelty)
 
-    def events(self, observation: Observation, alarm: Alarm) -> Iterator[dict[str, Any]]:
+    def events(self, observation: Observation) -> Iterator[dict[str, Any]]:
         """Begin and end of alarms that the last observation brought."""
         stream = self.stream
         ended, going_on, frame = stream.ended_alarm, stream.alarm, stream.n_frames - 1
         if ended is not None:
             yield self._event("alarm ends", ended, frame, observation.time)
         if going_on is not None and going_on.begin == frame:
-            event = self._event("alarm begins", going_on, frame, observation.time)
-            if stream.model.window == 1:
-                parts = stream.model.novelty_columns(np.asarray(observation.sample, dtype=np.float64)[None])
-                event["columns"] = {str(name): share for name, share in alarm.columns_of(parts)}
-            yield event
+            yield self._event("alarm begins", going_on, frame, observation.time)
 
     def _event(self, name: str, episode: Episode, frame: int, time: Any) -> dict[str, Any]:
         event: dict[str, Any] = {} if self.sequence is None else {"sequence": self.sequence}
         event |= {"event": name, "frame": frame}
         if time is not None:
             event["time"] = time
+        score = episode.score
         if name == "alarm ends":
             event |= {"begin": episode.begin, "end": episode.end, "peak": episode.peak}
-        return event | {"score": episode.score}
+        elif episode.cause == "sum":
+            score = self.stream.alarm_sum
+        columns = {str(column): share for column, share in episode.columns}
+        return event | {"level": episode.cause, "score": score, "columns": columns}
 
     def pending(self) -> Iterator[dict[str, Any]]:
         """Answers to the frames that wait, at the end of the sequence."""
@@ -165,7 +165,7 @@ class FollowedSequences:
         """What the observation, which its sequence has taken, means for alarms."""
         if self._alarm is None:
             return []
-        return list(self._sequences[observation.sequence].events(observation, self._alarm))
+        return list(self._sequences[observation.sequence].events(observation))
 
     def n_answered(self, sequence: str | None) -> int:
         """How many frames of a sequence have their answer, and so which one waits for it first."""
