@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import json
 import pickle
+import re
 import warnings
 from dataclasses import replace
 
@@ -14,6 +16,7 @@ from numpy.testing import assert_allclose
 import drhmm
 from drhmm import DensityRatioHMM, SnapshotError, plotting
 from drhmm.alarms import MARGIN, Alarm, Watch, frames_of, make_alarm
+from drhmm.cli import main
 from drhmm.cli.followed import FollowedSequences
 from drhmm.cli.lines import Observation
 from drhmm.datasets import FAULTS, sensors
@@ -242,6 +245,13 @@ class TestFiles:
         stream = model.with_alarm(alarm).stream()
         stream.step(NORMAL[0] + 50.0)
         assert stream.alarm is not None
+
+    def test_info_tells_of_it(self, model, alarm, tmp_path, capsys):
+        model.with_alarm(alarm).save(tmp_path / "model.drhmm")
+        assert main(["info", str(tmp_path / "model.drhmm")]) == 0
+        assert re.search(r"alarm +1 false in 1,000 frames, from 3,000 normal ones; levels ", capsys.readouterr().out)
+        assert main(["info", str(tmp_path / "model.drhmm"), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["alarm"]["sum_level"] == alarm.sum_level
 
     def test_it_can_be_taken_away(self, model, alarm):
         assert model.with_alarm(alarm).with_alarm(None).own_alarm is None

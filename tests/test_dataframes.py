@@ -362,8 +362,12 @@ class TestPredictFrame:
             ({"state": [1] * 200}, {}, "df has a column 'state' already"),
             ({}, {"features": ["SpO2", "heart rate"]}, "features has 'SpO2' where the model was learned from 'heart"),
             ({}, {"features": ["SpO2"]}, "the columns of samples are SpO2, the model was learned from 2"),
-            ({}, {"time": "note"}, "column 'note' holds String, and times are numbers or dates"),
-            ({}, {"features": ["heart rate", "note"]}, "column 'note' holds String, and samples are numbers"),
+            ({}, {"time": "note"}, "column 'note', row 0: not a time: '.'"),
+            (
+                {},
+                {"features": ["heart rate", "note"]},
+                "column 'note' holds String, such as .*, and samples are numbers",
+            ),
             ({}, {"step": 1.0}, r"step=1.0 goes with time"),
             ({}, {"time": "second", "step": -1.0}, r"step must be in \(0, inf\), got -1.0"),
             ({}, {"time": "second"}, "column 'second', row 1: time does not increase: 0 after 0"),
@@ -463,6 +467,19 @@ class TestFit:
     def test_evaluate_asks_for_labels(self, model):
         with pytest.raises(ValueError, match="the model remembers no column of labels: give label"):
             dataframes.evaluate(model, pd.DataFrame(COLUMNS))
+
+    def test_a_column_of_text_is_named_with_its_first_value(self, make):
+        with pytest.raises(
+            ValueError, match="column 'note' holds String, such as 'so far', and samples are numbers: n"
+        ):
+            dataframes.fit(DensityRatioHMM(**SETTINGS), self.table(make, note=["so far"] * 200), label="truth")
+
+    def test_the_estimator_points_to_what_finds_columns(self):
+        table = self.table(pd.DataFrame)
+        fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="truth", sequence="bed", time="second")
+        for asked in (fitted, fitted.model_):
+            with pytest.raises(ValueError, match=r"drhmm.dataframes.predict finds them among others"):
+                asked.predict(table)
 
     def test_an_array_is_no_frame(self, model):
         with pytest.raises(TypeError, match=r"df is a ndarray, and should be a data frame .* model.predict\(X\)"):

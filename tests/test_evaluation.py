@@ -41,6 +41,12 @@ class TestFigures:
         found = metrics.precision_recall_fscore_support(truth, predicted)
         assert_allclose([evaluation.precision, evaluation.recall, evaluation.f1], found[:3])
 
+    def test_the_baseline_is_always_the_most_frequent_class(self, evaluation):
+        classes, counts = np.unique(LABELS[300:], return_counts=True)
+        assert evaluation.baseline == counts.max() / 300
+        assert f"always {classes[counts.argmax()]}" in str(evaluation)
+        assert evaluation.as_dict()["baseline"] == evaluation.baseline
+
     def test_calibration_is_that_of_the_picture(self, fitted, evaluation):
         posteriors = fitted.predict_proba(X[300:], lengths=[100, 200])
         expected = plotting.calibration_error(LABELS[300:], posteriors, names=fitted.classes_)
@@ -144,7 +150,7 @@ class TestPage:
         assert page.open == []
         assert page.headings == [
             "A & B",
-            "Classes",
+            "Labels",
             "Posteriors under the signal",
             "Detection and calibration",
             "Transitions",

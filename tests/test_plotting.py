@@ -16,14 +16,39 @@ def test_one_panel_per_estimate_under_signal_and_truth():
     assert [axis.get_title(loc="left") for axis in axes] == [
         "",
         "",
-        "a, 100% of frames right",
-        "b, 100% of frames right",
+        "a, 100.0% of frames right",
+        "b, 100.0% of frames right",
     ]
 
 
 def test_without_truth_there_is_no_strip_and_no_accuracy():
     axes = plotting.sequence(SIGNAL, {"a": POSTERIORS})
     assert [axis.get_title(loc="left") for axis in axes] == ["", "a"]
+
+
+def test_states_that_are_not_the_truth_have_a_name_and_no_accuracy():
+    axes = plotting.sequence(SIGNAL, {"a": POSTERIORS}, states=np.zeros(30, int), name="yesterday")
+    assert axes[1].get_ylabel() == "yesterday"
+    assert axes[2].get_title(loc="left") == "a"
+
+
+def test_columns_have_greys_and_a_legend():
+    axes = plotting.sequence(np.hstack([SIGNAL] * 4), POSTERIORS, columns=["a", "b", "c", "d"])
+    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["a", "b", "c", "d"]
+    looks = {(line.get_color(), line.get_linestyle()) for line in axes[0].lines}
+    assert len(looks) == 4
+    assert not {ink for ink, _ in looks} & set(plotting.COLORS)
+
+
+def test_frames_are_counted_from_the_first_and_gaps_are_lines():
+    dt = np.where(np.arange(30) == 12, 5, 1)
+    states = {"predicted": np.zeros(30, int), "true": np.ones(30, int)}
+    axes = plotting.sequence(SIGNAL, POSTERIORS, states=states, dt=dt, first=700)
+    assert axes[-1].get_xlim() == (699.5, 729.5)
+    assert [axis.get_ylabel() for axis in axes[1:3]] == ["predicted", "true"]
+    parts = [line.get_xdata().tolist() for line in axes[0].lines[:2]]
+    assert parts == [list(range(700, 712)), list(range(712, 730))]
+    assert all(axis.lines[-1].get_xdata()[0] == 711.5 for axis in axes)
 
 
 def test_names_are_in_the_legend():

@@ -132,6 +132,7 @@ class TestROC:
         ("y", "scores", "message"),
         [
             ([0, 2], [0.0, 1.0], "y has .*2.* at frame 1: it is 0 or 1"),
+            ([0, 1, -1], [0.0, 1.0, 1.0], "at frame 2: it is 0 or 1, .* leave out the frames of unknown label"),
             ([1, 1], [0.0, 1.0], "y is .*1.* at every frame"),
             ([], [], "y is empty"),
             ([[0, 1]], [0.0], "y must have one dimension"),

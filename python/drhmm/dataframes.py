@@ -15,10 +15,10 @@ import numpy.typing as npt
 from . import evaluation
 from ._dates import exact, moment
 from ._results import result_names, results
-from ._sequences import Sequences, as_sequences, group
+from ._sequences import as_sequences, group
 from ._tables import NamedColumns, as_array, check_text, no_column
 from ._times import Step, TimeError, as_step, gaps, usual_step
-from ._validation import Lengths, Steps, as_values
+from ._validation import Lengths, Steps, as_values, shown
 from .evaluation import Evaluation
 from .exceptions import ImpossibleDataError
 from .model import Method, Model, PathMethod
@@ -255,7 +255,7 @@ def evaluate(
         raise ValueError(f"label: df has {no_column(column, frame.columns)}")
     rows, dt = _rows_for(fitted, frame, sequence, time, step, features, column)
     order = np.arange(len(frame)) if rows.order is None else rows.order
-    sequences = Sequences(rows.samples, rows.lengths, np.float64, order, dt=dt)
+    sequences = replace(fitted.read(rows.samples, rows.lengths, dt=dt), order=order)
     labels = as_values(plain_labels(frame[column]), f"column {column!r}")
     return evaluation.of_sequences(fitted, sequences, labels, method, lag, unknown, n_threads)
 
@@ -393,7 +393,11 @@ def read_rows(frame: nw.DataFrame[Any], features: Sequence[str], sequence: str |
     for name in features:
         dtype = frame.schema[name]
         if not (dtype.is_numeric() or dtype in (nw.Boolean, nw.Object, nw.Unknown)):
-            raise ValueError(f"column {name!r} holds {dtype}, and samples are numbers")
+            first = next((value for value in frame[name].to_list() if value is not None), None)
+            raise ValueError(
+                f"column {name!r} holds {dtype}, such as {shown(first)}, and samples are numbers: name it as the "
+                "label, the sequence or the time, leave it out with features=, or make numbers of it"
+            )
     samples = as_array(frame.select(*features).to_native())
     order, lengths = None, [len(frame)]
     if sequence is not None:

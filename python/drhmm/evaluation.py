@@ -13,7 +13,7 @@ from ._calibration import bins_of, error_of
 from ._labels import UNKNOWN, Codes, as_labels, bridged, encode
 from ._sequences import Sequences
 from ._text_tables import TextTable, printable, share
-from ._validation import Array, Lengths, thread_count
+from ._validation import Array, Lengths, Steps, thread_count
 from .model import METHODS, Method, Model
 from .novelty import among_known
 
@@ -36,7 +36,8 @@ class Evaluation:
     classes : ndarray of shape (S,)
         The labels.
     accuracy, macro_f1 : float
-        Share of frames whose likeliest label is right, and the mean F1 of the classes that occur.
+        Share of frames whose likeliest label is right, and the mean F1 of the classes that occur. What always saying
+        the most frequent class would reach is ``baseline``.
     log_loss, calibration_error : float
         Mean of -log p(true label), and the expected calibration error of the likeliest label in ten bins.
     precision, recall, f1 : ndarray of shape (S,)
@@ -52,9 +53,9 @@ class Evaluation:
         How posteriors were inferred.
     n_frames, n_left_out : int
         Frames with a label, which count, and frames without.
-    samples, posteriors, truth, lengths
+    samples, posteriors, truth, lengths, dt
         What pictures are drawn from: samples (T, d) and posteriors (T, S), the code of each true label (-1: unknown),
-        and the lengths of the sequences.
+        the lengths of the sequences, and the steps that lead to each frame (None: all are 1).
     model : Model
         The model.
     """
@@ -80,11 +81,17 @@ class Evaluation:
     truth: Codes = field(repr=False)
     lengths: Lengths = field(repr=False)
     model: Model = field(repr=False)
+    dt: Steps | None = field(default=None, repr=False)
 
     @property
     def labels(self) -> list[str]:
         """The classes as text."""
         return [printable(label) for label in self.classes.tolist()]
+
+    @property
+    def baseline(self) -> float:
+        """The accuracy of always saying the most frequent class of these frames."""
+        return float(self.confusion.sum(axis=1).max() / self.n_frames)
 
     def tables(self) -> list[TextTable]:
         """All figures."""
@@ -93,6 +100,7 @@ class Evaluation:
         left_out = f", {self.n_left_out:,} without a label left out" if self.n_left_out else ""
         figures = [
             ["accuracy", share(self.accuracy)],
+            [f"always {labels[int(self.confusion.sum(axis=1).argmax())]}", share(self.baseline)],
             ["macro F1", f"{self.macro_f1:.3f}"],
             ["log loss", f"{self.log_loss:.3f}"],
             ["calibration error", f"{self.calibration_error:.3f}"],
@@ -133,8 +141,9 @@ class Evaluation:
         """All figures as JSON can hold them, None for NaN."""
         figures: dict[str, Any] = {
             name: getattr(self, name)
-            for name in ("n_frames", "n_left_out", "method", "accuracy", "macro_f1", "log_loss", "calibration_error")
+            for name in ("n_frames", "n_left_out", "method", "accuracy", "baseline", "macro_f1", "log_loss")
         }
+        figures["calibration_error"] = self.calibration_error
         figures["classes"] = self.labels
         for name in ("precision", "recall", "f1", "true_stays", "predicted_stays"):
             figures[name] = [float(value) if np.isfinite(value) else None for value in getattr(self, name)]
@@ -223,11 +232,17 @@ def of_sequences(
     truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=unknown)
     posteriors = model._all_posteriors(sequences, method, lag, thread_count(n_threads))
     known = among_known(posteriors, model.n_states, sequences.row)
-    return evaluation_of(model, sequences.samples, known, truth, sequences.lengths, method)
+    return evaluation_of(model, sequences.samples, known, truth, sequences.lengths, method, sequences.dt)
 
 
 def evaluation_of(
-    model: Model, samples: Array, posteriors: Array, truth: Codes, lengths: Lengths, method: str
+    model: Model,
+    samples: Array,
+    posteriors: Array,
+    truth: Codes,
+    lengths: Lengths,
+    method: str,
+    dt: Steps | None = None,
 ) -> Evaluation:
     """The figures of posteriors of whole sequences one after the other."""
     known = truth != UNKNOWN
@@ -267,6 +282,7 @@ def evaluation_of(
         truth=truth,
         lengths=lengths,
         model=model,
+        dt=dt,
     )
 
 

@@ -151,7 +151,7 @@ class Model:
         >>> X, y = blobs(300, random_state=0)
         >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
         >>> print(model.summary().splitlines()[1])
-          label  share of frames   first  mean stay  shape
+          label  share of frames   start  mean stay  shape
         """
         from .summary import as_text
 
@@ -202,6 +202,8 @@ class Model:
         names = feature_names_of(X)
         if names is not None and self.feature_names is not None:
             problem = names_mismatch(names, self.feature_names)
+            if problem is not None and set(self.feature_names) <= set(names):
+                problem += "; drhmm.dataframes.predict finds them among others"
             if problem is not None:
                 raise ValueError(problem)
 
@@ -248,7 +250,7 @@ class Model:
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
-    ) -> Any:
+    ) -> Array:
         """Evidence of each frame for each state, as logarithms, up to a constant per row.
 
         Parameters
@@ -324,7 +326,7 @@ class Model:
         method: Method = "smooth",
         lag: int | None = None,
         n_threads: int | None = None,
-    ) -> Any:
+    ) -> Array:
         """Probability of each state at each frame.
 
         Parameters
@@ -390,7 +392,7 @@ class Model:
         lag: int | None = None,
         novelty_label: Any = None,
         n_threads: int | None = None,
-    ) -> Any:
+    ) -> npt.NDArray[Any]:
         """Most probable label of each frame, or with ``method="viterbi"`` the most probable path.
 
         Parameters
@@ -448,7 +450,7 @@ class Model:
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
-    ) -> Any:
+    ) -> Array:
         """How little the known states account for each frame: log w_*, the evidence for the unknown in nats, (T,).
 
         Parameters
@@ -492,7 +494,7 @@ class Model:
         logs[rows] = evidence.log_evidence(frames[rows], threads)
         return logs
 
-    def novelty_columns(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
+    def novelty_columns(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Array:
         """How much each column makes each frame unknown, in units of `novelty_score`, shape (T, d).
 
         Of the Gaussians, the exact parts of the squared distance; of the kernels, what is gone when a column is left
@@ -523,7 +525,7 @@ class Model:
         method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
         n_threads: int | None = None,
-    ) -> Any:
+    ) -> Array:
         """Probability that the state at each frame is none of the known ones.
 
         Parameters

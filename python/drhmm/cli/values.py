@@ -31,7 +31,7 @@ def number(text: str) -> float:
     except ValueError:
         value = math.nan
     if math.isnan(value) or "_" in text:
-        raise ValueError(f"not a number: {shown(text)}")
+        raise ValueError(f"not a number: {shown(text)} (an empty field is a missing value)")
     if math.isinf(value):
         raise ValueError(f"an infinite value: {shown(text)}")
     return value
