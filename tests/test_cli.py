@@ -751,6 +751,11 @@ BAD_LINES = {
         ["--time", "t", "--step", "1"],
         "line 3, column 't': 1e+300 steps of 1 lie between 0 and 1",
     ),
+    "a step with a unit": (
+        "heart rate,speed,t\n1,2,0\n",
+        ["--time", "t", "--step", "1s"],
+        "line 2, column 't': the time is a number, whose unit nobody knows, and a step of 1 s has one",
+    ),
     "an empty sequence": ("heart rate,speed,id\n1,2,\n", ["--sequence", "id"], "line 2, column 'id': there is no name"),
     "a strange sequence": (
         '{"heart rate": 1, "speed": 2, "id": 1.5}\n',

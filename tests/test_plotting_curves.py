@@ -190,7 +190,7 @@ class TestTransitions:
     def test_every_transition_has_its_number_and_zero_and_one_are_exact(self):
         axes = plotting.transitions([[0.98, 0.0196, 0.0004], [0, 1, 0], [0.005, 0, 0.995]])
         assert [text.get_text() for text in axes.texts] == [
-            "0.98", "0.02", "4e-4", "0", "1", "0", "5e-3", "0", "0.995",
+            "0.98", "0.02", "4e-4", "0", "1", "0", "0.005", "0", "0.995",
         ]  # fmt: skip
 
     def test_names_are_on_both_axes(self):

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .._dates import moment
+from .._dates import Seconds, WholeSeconds, moment
 from .._files import write_atomically
 from .._json import strict_json
+from .._times import Seconds as StepSeconds
 from .._times import steps_between
 from .._validation import Array, shown
 from ..alarms import Alarm, Episode
@@ -46,6 +47,8 @@ class Followed:
         stream, dt = self.stream, 1
         if step is not None:
             now = moment(observation.time)
+            if isinstance(step, StepSeconds) and not isinstance(now, Seconds | WholeSeconds):
+                raise ValueError(f"the time is a number, whose unit nobody knows, and a step of {step:g} s has one")
             dt = steps_between(None if self.last is None else moment(self.last), now, step)
         posterior = stream.step(observation.sample, dt)
         self.last = observation.time

@@ -138,7 +138,8 @@ def sequence(
             axis.axvline(first + gap - 0.5, color="white", linewidth=1.6)
             axis.axvline(first + gap - 0.5, color="#222222", linewidth=1.0, linestyle=":")
     patches = [Patch(color=color(k), label=label) for k, label in enumerate(labels)]
-    figure.legend(handles=patches, loc="outside upper right", ncols=min(n_states, 8), frameon=False, fontsize=9)
+    side = "left" if title is None else "right"  # a narrow screen shows the left side first
+    figure.legend(handles=patches, loc=f"outside upper {side}", ncols=min(n_states, 8), frameon=False, fontsize=9)
     if title is not None:
         figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return axes
