@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import pickle
+import re
 import warnings
 from dataclasses import replace
 
@@ -13,6 +16,7 @@ from numpy.testing import assert_allclose
 import drhmm
 from drhmm import DensityRatioHMM, SnapshotError, plotting
 from drhmm.alarms import MARGIN, Alarm, Watch, frames_of, make_alarm
+from drhmm.cli import main
 from drhmm.cli.followed import FollowedSequences
 from drhmm.cli.lines import Observation
 from drhmm.datasets import FAULTS, sensors
@@ -127,9 +131,36 @@ class TestStreams:
                 found.append(stream.ended_alarm)
         if stream.alarm is not None:
             found.append(stream.alarm)
-        assert [(one.begin, one.end, one.peak) for one in found] == [
-            (one.begin, one.end, one.peak) for one in alarm.episodes(FAULTY)
+        expected = alarm.episodes(FAULTY)
+        assert [(one.begin, one.end, one.peak, one.cause) for one in found] == [
+            (one.begin, one.end, one.peak, one.cause) for one in expected
         ]
+        for one, other in zip(found, expected, strict=True):
+            assert dict(one.columns) == pytest.approx(dict(other.columns))
+            assert one.columns
+
+    def test_columns_of_windows_survive_a_restart(self):
+        fitted = DensityRatioHMM(1, novelty=True, window=3, n_basis=30, sigma=1.0, rho=0.01, random_state=0)
+        model = fitted.fit(NORMAL[:500]).model_
+        alarm = model.alarm(1, per=100, hold_off=5)
+        samples = NORMAL[:40] + np.where(np.arange(40) >= 20, 9.0, 0.0)[:, None] * [0, 1, 0, 0]
+        stream = model.stream(alarm=alarm)
+        for x in samples:
+            stream = model.resume(stream.snapshot())
+            stream.step(x)
+        (expected,) = (one for one in alarm.episodes(samples) if one.end == 40)
+        assert dict(stream.alarm.columns) == pytest.approx(dict(expected.columns))
+        assert expected.columns[0][0] == 1
+
+    def test_the_cause_is_the_level_that_was_exceeded(self, model, alarm):
+        watch = Watch(alarm)
+        watch.step(alarm.frame_level + 1)
+        assert watch.episode.cause == "frame"
+        watch.reset()
+        while watch.episode is None:
+            watch.step(alarm.frame_level / 2)
+        assert watch.episode.cause == "sum"
+        assert watch.total > alarm.sum_level
 
     def test_many_streams(self, model, alarm):
         batch, stream = model.stream_batch(2, alarm=alarm), model.stream(alarm=alarm)
@@ -177,9 +208,10 @@ class TestStreams:
     def test_a_state_that_no_alarm_can_have(self, alarm):
         watch = Watch(alarm)
         state = list(watch.state())
-        for place, value in ((0, -1.0), (1, 0.5), (2, -1.0), (3, 7.0), (6, np.inf), (7, 1.0)):
+        wrong = ((0, -1.0), (1, np.inf), (2, 0.5), (3, -1.0), (4, 7.0), (7, 1.0), (8, -1.0), (9, np.nan))
+        for place, value in wrong:
             with pytest.raises(ValueError, match="the state of an alarm is none"):
-                watch.restore([*state[:place], value, *state[place + 1 :]])
+                watch.restore([*state[:place], value, *state[place + 1 :]], NORMAL[:0])
 
 
 def test_the_event_of_a_begin_has_the_columns_that_stick_out(model, alarm):
@@ -188,6 +220,18 @@ def test_the_event_of_a_begin_has_the_columns_that_stick_out(model, alarm):
     sequences.step(observation)
     (event,) = sequences.events(observation)
     assert next(iter(event["columns"])) == "heat"
+    assert event["level"] == "frame"
+    assert event["score"] > alarm.frame_level
+
+
+def test_the_event_of_a_sum_has_its_score(model, alarm):
+    sequences = FollowedSequences(model, {"lag": 0, "step": None}, alarm)
+    scores = model.novelty_score(FAULTY)
+    events, slow = [], Observation(FAULTY[np.flatnonzero((scores > 0.3) & (scores < alarm.frame_level))[0]])
+    while not events:
+        sequences.step(slow)
+        events = sequences.events(slow)
+    assert (events[0]["level"], events[0]["score"] > alarm.sum_level) == ("sum", True)
 
 
 class TestFiles:
@@ -202,6 +246,13 @@ class TestFiles:
         stream.step(NORMAL[0] + 50.0)
         assert stream.alarm is not None
 
+    def test_info_tells_of_it(self, model, alarm, tmp_path, capsys):
+        model.with_alarm(alarm).save(tmp_path / "model.drhmm")
+        assert main(["info", str(tmp_path / "model.drhmm")]) == 0
+        assert re.search(r"alarm +1 false in 1,000 frames, from 3,000 normal ones; levels ", capsys.readouterr().out)
+        assert main(["info", str(tmp_path / "model.drhmm"), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["alarm"]["sum_level"] == alarm.sum_level
+
     def test_it_can_be_taken_away(self, model, alarm):
         assert model.with_alarm(alarm).with_alarm(None).own_alarm is None
 
@@ -213,12 +264,22 @@ class TestFiles:
 class TestTimes:
     @pytest.mark.parametrize(
         ("text", "frames"),
-        [("7d", 10_080), ("10min", 10), ("1.5h", 90), ("30 s", 0.5), ("w", 10_080), ("500ms", 1 / 120)],
+        [
+            ("7d", 10_080),
+            ("10min", 10),
+            ("1.5h", 90),
+            ("30 s", 0.5),
+            ("w", 10_080),
+            ("500ms", 1 / 120),
+            ("7 days", 10_080),
+            ("7", 7),
+            ("5 frames", 5),
+        ],
     )
     def test_text(self, text, frames):
         assert_allclose(frames_of(text, "per", 60.0, low=0), frames)
 
-    @pytest.mark.parametrize("text", ["", "7", "d7", "7 days", "-1d", "1e3s"])
+    @pytest.mark.parametrize("text", ["", "d7", "7 years", "-1d", "1e3s"])
     def test_text_that_is_no_time(self, text):
         with pytest.raises(ValueError, match="per must be a number of frames or a time"):
             frames_of(text, "per", 60.0, low=0)
@@ -227,8 +288,16 @@ class TestTimes:
         by_time = model.alarm(1, per="12h", hold_off="30min", step=60.0)
         assert by_time.numbers() == model.alarm(1, per=720, hold_off=30).numbers()
 
+    @pytest.mark.parametrize("step", ["1min", "60 s", datetime.timedelta(minutes=1), 60])
+    def test_a_step_with_a_unit(self, model, step):
+        assert model.alarm(1, per=720, hold_off=30).numbers() == model.alarm(1, "12h", "30min", step=step).numbers()
+
+    def test_the_hold_off_is_ten_minutes_or_the_duration_of_the_unknown(self, model):
+        assert model.alarm(1, per=720, step="1min").hold_off == 10
+        assert model.alarm(1, per=720).hold_off == model.novelty.duration
+
     def test_without_a_step(self, model):
-        with pytest.raises(ValueError, match="per='7d' is a time, and the model does not know the time of one frame"):
+        with pytest.raises(ValueError, match=r"per is '7d', a time, and .* give step as well"):
             model.alarm()
 
 

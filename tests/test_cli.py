@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,8 @@ import drhmm
 import live
 from drhmm import DensityRatioHMM, __version__, dataframes
 from drhmm.cli import main
+from drhmm.cli.columns import step_of
+from drhmm.cli.stream import _alarm
 from problems import blobs
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -58,7 +61,7 @@ def columns():
 
 @pytest.fixture(scope="module")
 def folder(columns, tmp_path_factory):
-    """The same table in every format, and a model that was learned from it."""
+    """The same table in every format, a model that was learned from it, and the same that remembers no columns."""
     folder = tmp_path_factory.mktemp("cli")
     write_csv(folder / "data.csv", columns)
     write_csv(folder / "data.tsv", columns, "\t")
@@ -72,6 +75,9 @@ def folder(columns, tmp_path_factory):
         activity=columns["activity"],
     )
     assert main(fit_arguments(folder, "data.csv", "model.drhmm")) == 0
+    learned = drhmm.load(folder / "model.drhmm")
+    forgetful = {name: value for name, value in learned.settings.items() if name != "columns"}
+    replace(learned, settings=forgetful).save(folder / "forgetful.drhmm")
     return folder
 
 
@@ -95,6 +101,14 @@ def numbered(tmp_path_factory):
     """A model whose columns have the names 1 and 2."""
     path = tmp_path_factory.mktemp("numbered") / "model.drhmm"
     replace(live.model("plain"), feature_names=("1", "2")).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def timeless(tmp_path_factory):
+    """A model with a state for the unknown, that was learned without times."""
+    path = tmp_path_factory.mktemp("timeless") / "model.drhmm"
+    live.model("novelty").save(path)
     return path
 
 
@@ -326,8 +340,8 @@ def test_a_full_disk_is_an_error(folder, command):
 class TestStream:
     NAMED = ("--sequence", "person", "--time", "minute")
 
-    def answers(self, folder, text, *more):
-        result = piped(["stream", folder / "model.drhmm", *more], text)
+    def answers(self, folder, text, *more, model="forgetful.drhmm"):
+        result = piped(["stream", folder / model, *more], text)
         assert (result.returncode, result.stderr) == (0, "")
         return [json.loads(line) for line in result.stdout.splitlines()]
 
@@ -360,11 +374,40 @@ class TestStream:
         parts = [self.events(folder, stream_lines(strange, *rows), *more) for rows in ((0, 25), (25, 60))]
         assert [[event["event"] for event in part] for part in parts] == [["alarm begins"], ["alarm ends"]]
 
-    @pytest.mark.parametrize("asked", ["1", "x/7d", "1/week"])
+    @pytest.mark.parametrize("asked", ["1", "x/7d", "1/year", "0/7d"])
     def test_false_alarms_that_cannot_be_read(self, folder, asked):
-        result = piped(["stream", folder / "model.drhmm", "--false-alarms", asked], "")
+        result = piped(["stream", folder / "forgetful.drhmm", "--false-alarms", asked], "")
         assert result.returncode == 2
-        assert "must be a number" in result.stderr
+        assert "--false-alarms must be a number" in result.stderr
+
+    @pytest.mark.parametrize(
+        ("asked", "expected"),
+        [
+            (["1/5000"], {"per": 5000}),
+            (["2/300 frames", "--hold-off", "7"], {"false_alarms": 2, "per": 300, "hold_off": 7}),
+            (["1/hour", "--step", "10"], {"per": "1h", "step": "10s"}),
+            (["1/0.5 day", "--step", "60s", "--hold-off", "5 minutes"], {"per": 720, "hold_off": 5}),
+        ],
+    )
+    def test_alarms_without_a_column_of_times(self, timeless, asked, expected):
+        model = drhmm.load(timeless)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            step = step_of(asked[asked.index("--step") + 1] if "--step" in asked else None, model)
+            pause = asked[asked.index("--hold-off") + 1] if "--hold-off" in asked else None
+            found = _alarm(model, asked[0], pause, step)
+            assert found.numbers() == model.alarm(**({"false_alarms": 1} | expected)).numbers()
+
+    def test_a_time_without_a_step_asks_for_the_flag(self, timeless):
+        result = piped(["stream", timeless, "--false-alarms", "1/1d"], "")
+        assert result.returncode == 2
+        assert "the time of --false-alarms is '1d', a time" in result.stderr
+        assert "give --step as well" in result.stderr
+
+    def test_a_warning_is_one_line(self, timeless):
+        result = piped(["stream", timeless, "--false-alarms", "1/1d", "--step", "10"], "")
+        assert (result.returncode, result.stdout) == (0, "")
+        assert re.fullmatch(r"drhmm stream: warning: the training data have .*\n", result.stderr)
 
     @pytest.mark.quick
     def test_is_batch_inference(self, folder, model, columns):
@@ -382,6 +425,22 @@ class TestStream:
             "probabilities": None,
             "novelty": None,
         }
+
+    def test_uses_the_columns_of_training_as_predict_does(self, folder, columns, capsys):
+        answers = self.answers(folder, stream_lines(columns), model="model.drhmm")
+        capsys.readouterr()
+        arguments = ["predict", str(folder / "model.drhmm"), str(folder / "data.csv"), "--method", "filter"]
+        assert main(arguments) == 0
+        expected = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+        assert [answer["state"] for answer in answers] == [row["state"] for row in expected]
+        for name in ("probability", "novelty"):
+            assert_allclose([answer[name] for answer in answers], [float(row[name]) for row in expected], atol=1e-12)
+
+    @pytest.mark.parametrize("text", ["1,2\n", "[1, 2]\n", "heart rate,speed\n", '{"heart rate": 1, "speed": 2}\n'])
+    def test_refuses_observations_without_them(self, folder, text):
+        result = piped(["stream", folder / "model.drhmm"], text)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert "The model was learned with it as the sequence: use --sequence, or --no-sequence" in result.stderr
 
     def test_every_observation_is_answered_once_with_a_lag(self, folder, model, columns):
         answers = self.answers(folder, stream_lines(columns, 0, 50), *self.NAMED, "--lag", "4")
@@ -423,7 +482,7 @@ class TestStream:
     @pytest.mark.quick
     def test_sigterm_saves_the_state_and_ends_with_status_0(self, folder, columns, tmp_path):
         process = subprocess.Popen(
-            [*DRHMM, "stream", folder / "model.drhmm", "--snapshot", tmp_path / "state.json"],
+            [*DRHMM, "stream", folder / "forgetful.drhmm", "--snapshot", tmp_path / "state.json"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -443,7 +502,7 @@ class TestStream:
     def test_saves_every_n_observations(self, folder, columns, tmp_path):
         state = tmp_path / "state.json"
         process = subprocess.Popen(
-            [*DRHMM, "stream", folder / "model.drhmm", "--snapshot", state, "--every", "2"],
+            [*DRHMM, "stream", folder / "forgetful.drhmm", "--snapshot", state, "--every", "2"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -459,7 +518,7 @@ class TestStream:
 
     def unheard(self, folder, tmp_path, *more):
         """Three observations that are answered, and then one after the reader has gone: status and error."""
-        command = [*DRHMM, "stream", folder / "model.drhmm", *more]
+        command = [*DRHMM, "stream", folder / "forgetful.drhmm", *more]
         streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         with subprocess.Popen(command, cwd=tmp_path, text=True, **streams) as process:
             process.stdin.write("1.0,2.0\n2.0,1.0\n3.0,1.0\n")
@@ -485,7 +544,7 @@ class TestStream:
     @pytest.mark.slow
     def test_an_answer_that_is_lost_leaves_the_state_that_was_saved_before(self, folder, tmp_path):
         self.answers(folder, "1,2\n2,1\n", "--snapshot", tmp_path / "state.json")
-        script = f"{sys.executable} -m drhmm stream {folder}/model.drhmm --snapshot state.json > /dev/full"
+        script = f"{sys.executable} -m drhmm stream {folder}/forgetful.drhmm --snapshot state.json > /dev/full"
         result = subprocess.run(["bash", "-c", script], cwd=tmp_path, input=b"3,1\n", capture_output=True)
         assert result.returncode == 1
         assert result.stderr == (
@@ -496,7 +555,7 @@ class TestStream:
         assert answer["frame"] == 2
 
     def test_an_answer_that_waited_for_the_end_and_is_lost_is_status_1(self, folder):
-        script = f"{sys.executable} -m drhmm stream model.drhmm --lag 3 > /dev/full"
+        script = f"{sys.executable} -m drhmm stream forgetful.drhmm --lag 3 > /dev/full"
         result = subprocess.run(["bash", "-c", script], cwd=folder, input=b"1,2\n2,1\n", capture_output=True)
         assert result.returncode == 1
         assert b"frame 0 and all after it were not answered\n" in result.stderr
@@ -519,7 +578,7 @@ class TestStream:
         assert (answer["sequence"], answer["frame"]) == ("7", 1)
 
     def test_wrong_names_are_never_skipped(self, folder):
-        result = piped(["stream", folder / "model.drhmm", "--bad-lines", "skip"], "speed,pulse\n1,2\n")
+        result = piped(["stream", folder / "forgetful.drhmm", "--bad-lines", "skip"], "speed,pulse\n1,2\n")
         assert (result.returncode, result.stdout) == (2, "")
 
     def test_numbers_in_the_first_line_are_not_names(self, tmp_path):
@@ -556,7 +615,7 @@ class TestStream:
     def test_a_bad_line_begins_no_sequence(self, folder, tmp_path):
         state = tmp_path / "state.json"
         more = ["--sequence", "id", "--snapshot", state, "--bad-lines", "skip"]
-        piped(["stream", folder / "model.drhmm", *more], "id,heart rate,speed\na,1,x\nb,1,2\n")
+        piped(["stream", folder / "forgetful.drhmm", *more], "id,heart rate,speed\na,1,x\nb,1,2\n")
         assert [entry["sequence"] for entry in json.loads(state.read_text())["streams"]] == ["b"]
 
     @pytest.mark.slow
@@ -564,7 +623,7 @@ class TestStream:
     def test_a_restart_with_other_options_is_refused(self, folder, columns, tmp_path, more):
         state = ["--snapshot", tmp_path / "state.json"]
         self.answers(folder, stream_lines(columns, 0, 5), *state)
-        result = piped(["stream", folder / "model.drhmm", *state, *more], stream_lines(columns, 5, 9))
+        result = piped(["stream", folder / "forgetful.drhmm", *state, *more], stream_lines(columns, 5, 9))
         assert result.returncode == 2
         assert "the snapshot was made with the options" in result.stderr
 
@@ -574,7 +633,7 @@ class TestStream:
         path.write_text("1.5,2.5\n" * 400_000)
         with open(path) as file:
             process = subprocess.Popen(
-                [*DRHMM, "stream", folder / "model.drhmm", "--snapshot", tmp_path / "state.json"],
+                [*DRHMM, "stream", folder / "forgetful.drhmm", "--snapshot", tmp_path / "state.json"],
                 stdin=file,
                 stdout=subprocess.PIPE,
                 bufsize=0,  # communicate does not know what readline has put aside
@@ -591,7 +650,7 @@ class TestStream:
     def test_sigterm_ends_it_though_nobody_reads(self, folder, tmp_path):
         state = tmp_path / "state.json"
         process = subprocess.Popen(
-            [*DRHMM, "stream", folder / "model.drhmm", "--snapshot", state, "--every", "1000000"],
+            [*DRHMM, "stream", folder / "forgetful.drhmm", "--snapshot", state, "--every", "1000000"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -612,7 +671,7 @@ class TestStream:
         assert answer["frame"] == n_answers
 
     def test_a_bad_line_can_be_skipped(self, folder):
-        result = piped(["stream", folder / "model.drhmm", "--bad-lines", "skip"], "1,2\n1,oops\n2,1\n")
+        result = piped(["stream", folder / "forgetful.drhmm", "--bad-lines", "skip"], "1,2\n1,oops\n2,1\n")
         assert result.returncode == 0
         assert [json.loads(line)["frame"] for line in result.stdout.splitlines()] == [0, 1]
         assert result.stderr == "drhmm stream: <stdin>, line 2, column 'speed': not a number: 'oops'\n"
@@ -620,7 +679,7 @@ class TestStream:
     @pytest.mark.slow
     def test_a_line_without_end_can_be_skipped(self, folder):
         text = "1,2\n" + "1" * (1 << 25) + ",2\n2,1\n"
-        result = piped(["stream", folder / "model.drhmm", "--bad-lines", "skip"], text)
+        result = piped(["stream", folder / "forgetful.drhmm", "--bad-lines", "skip"], text)
         assert result.returncode == 0
         assert [json.loads(line)["frame"] for line in result.stdout.splitlines()] == [0, 1]
         assert result.stderr == "drhmm stream: <stdin>, line 2: a line of more than 16777216 bytes\n"
@@ -634,13 +693,13 @@ class TestStream:
     @pytest.mark.slow
     def test_a_bad_line_leaves_the_state_before_it(self, folder, tmp_path):
         state = ["--snapshot", tmp_path / "state.json"]
-        assert piped(["stream", folder / "model.drhmm", *state], "1,2\n2,1\n1,oops\n").returncode == 2
+        assert piped(["stream", folder / "forgetful.drhmm", *state], "1,2\n2,1\n1,oops\n").returncode == 2
         (answer,) = self.answers(folder, "1.5,1.5\n", *state)
         assert answer["frame"] == 2
 
     def test_never_imports_scikit_learn(self, folder):
         code = (
-            "import sys; from drhmm.cli import main; main(['stream', 'model.drhmm']); "
+            "import sys; from drhmm.cli import main; main(['stream', 'forgetful.drhmm']); "
             "print('sklearn' in sys.modules, file=sys.stderr)"
         )
         result = subprocess.run([sys.executable, "-c", code], cwd=folder, input="1,2\n", capture_output=True, text=True)
@@ -699,13 +758,22 @@ BAD_LINES = {
         ["--time", "t", "--step", "1"],
         "line 3, column 't': 1e+300 steps of 1 lie between 0 and 1",
     ),
+    "a step with a unit": (
+        "heart rate,speed,t\n1,2,0\n",
+        ["--time", "t", "--step", "1s"],
+        "line 2, column 't': the time is a number, whose unit nobody knows, and a step of 1 s has one",
+    ),
     "an empty sequence": ("heart rate,speed,id\n1,2,\n", ["--sequence", "id"], "line 2, column 'id': there is no name"),
     "a strange sequence": (
         '{"heart rate": 1, "speed": 2, "id": 1.5}\n',
         ["--sequence", "id"],
         "line 1, column 'id': not a name of a sequence: 1.5",
     ),
-    "no names for the time": ("1,2,3\n", ["--time", "t"], "line 1: there are no names of columns, but --time needs"),
+    "no names for the time": (
+        "1,2,3\n",
+        ["--time", "t"],
+        "line 1: there are no names of columns, but --time needs",
+    ),
     "a name twice": ('{"heart rate": 1, "speed": 2, "speed": 3}\n', [], "line 1: not JSON: a name occurs twice"),
     "no time": ('{"heart rate": 1, "speed": 2}\n', ["--time", "t"], "line 1, column 't': there is no value"),
 }
@@ -714,7 +782,7 @@ BAD_LINES = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("text", "more", "message"), BAD_LINES.values(), ids=BAD_LINES.keys())
 def test_bad_lines_are_one_line_with_their_place(folder, text, more, message):
-    command = [*DRHMM, "stream", str(folder / "model.drhmm"), *more]
+    command = [*DRHMM, "stream", str(folder / "forgetful.drhmm"), *more]
     result = subprocess.run(command, input=text.encode(errors="surrogateescape"), capture_output=True)
     error = result.stderr.decode()
     assert result.returncode == 2
@@ -786,7 +854,11 @@ BAD_CALLS = {
         "--step",
     ),
     "step inf": (["stream", "model.drhmm", "--time", "minute", "--step", "inf"], "--step must be a finite number"),
-    "step without time": (["stream", "model.drhmm", "--step", "1"], "--step goes with --time"),
+    "step without time": (
+        ["stream", "model.drhmm", "--no-time", "--step", "1"],
+        "goes with --time or --false-alarms",
+    ),
+    "hold-off alone": (["stream", "model.drhmm", "--hold-off", "5"], "--hold-off goes with --false-alarms"),
     "threads": (["predict", "model.drhmm", "data.csv", "--threads", "0"], "--threads must be at least 1"),
     "seed": (["fit", "data.csv", "--label", "activity", "--output", "x", "--seed", "-1"], "--seed must be at least 0"),
     "a label as a feature": (
@@ -957,7 +1029,9 @@ def test_gaps_of_nanoseconds_are_those_of_frames(folder, model, columns, capsys)
     named = ["--time", "t", "--step", "1e-7", "--no-sequence"]
     assert main(["predict", str(folder / "model.drhmm"), str(folder / "ns.parquet"), *named]) == 0
     found = [float(row["probability"]) for row in csv.DictReader(io.StringIO(capsys.readouterr().out))]
-    assert found == dataframes.predict(model, table, sequence=False, time="t", step=1e-7)["probability"].to_pylist()
+    with pytest.warns(UserWarning, match="a step of 1e-07 s does not suit the times"):
+        expected = dataframes.predict(model, table, sequence=False, time="t", step=1e-7)
+    assert found == expected["probability"].to_pylist()
 
 
 @pytest.mark.slow
@@ -967,7 +1041,7 @@ def test_gaps_of_a_stream_are_exact(folder, model, columns, kind):
     heart, speed = columns["heart rate"], columns["speed"]
     lines = "\n".join(f"{a},{b},{t}" for a, b, t in zip(heart, speed, times, strict=True))
     more = ["--time", "t", "--step", step / 4]
-    result = piped(["stream", folder / "model.drhmm", *more], "heart rate,speed,t\n" + lines)
+    result = piped(["stream", folder / "forgetful.drhmm", *more], "heart rate,speed,t\n" + lines)
     found = [json.loads(line)["probability"] for line in result.stdout.splitlines()]
     dt = np.full(ROWS, 4)
     dt[[0, 100]] = 1, 16
@@ -979,14 +1053,14 @@ def test_gaps_of_a_stream_are_exact(folder, model, columns, kind):
 @pytest.mark.parametrize("time", ["1760000000000000001", "2026-01-01T00:00:00.000001"])
 def test_the_state_of_a_stream_keeps_the_digits_of_times(folder, tmp_path, time):
     more = ["--time", "t", "--step", "1e-6", "--snapshot", tmp_path / "state.json"]
-    piped(["stream", folder / "model.drhmm", *more], f"heart rate,speed,t\n1,2,{time}\n")
+    piped(["stream", folder / "forgetful.drhmm", *more], f"heart rate,speed,t\n1,2,{time}\n")
     assert json.loads((tmp_path / "state.json").read_text())["streams"][0]["last"] == time
 
 
 @pytest.mark.slow
 def test_dates_that_go_back_are_shown_with_their_digits(folder):
     lines = "1,2,1969-12-31T23:59:59.500002\n1,2,1969-12-31T23:59:59.500001\n"
-    result = piped(["stream", folder / "model.drhmm", "--time", "t"], "heart rate,speed,t\n" + lines)
+    result = piped(["stream", folder / "forgetful.drhmm", "--time", "t"], "heart rate,speed,t\n" + lines)
     assert "time does not increase: -0.499999 after -0.499998" in result.stderr
 
 
@@ -1139,7 +1213,7 @@ def test_a_forged_state_has_the_lag_of_the_run(forge, folder):
 def test_a_snapshot_of_another_model_is_refused(folder, tmp_path):
     live.model("window").save(tmp_path / "other.drhmm")
     piped(["stream", tmp_path / "other.drhmm", "--snapshot", tmp_path / "state.json"], "1,2\n")
-    result = piped(["stream", folder / "model.drhmm", "--snapshot", tmp_path / "state.json"], "1,2\n")
+    result = piped(["stream", folder / "forgetful.drhmm", "--snapshot", tmp_path / "state.json"], "1,2\n")
     assert result.returncode == 2
     assert "state.json: the snapshot belongs to another model" in result.stderr
 
@@ -1148,10 +1222,10 @@ def test_a_snapshot_of_another_model_is_refused(folder, tmp_path):
 @pytest.mark.parametrize("change", [lambda text: text.replace('"last": null', '"last": 5'), lambda text: text[:-20]])
 def test_a_damaged_snapshot_is_refused_and_stays(folder, tmp_path, change):
     state = tmp_path / "state.json"
-    piped(["stream", folder / "model.drhmm", "--snapshot", state], "1,2\n")
+    piped(["stream", folder / "forgetful.drhmm", "--snapshot", state], "1,2\n")
     state.write_text(change(state.read_text()))
     before = state.read_bytes()
-    result = piped(["stream", folder / "model.drhmm", "--snapshot", state], "1,2\n")
+    result = piped(["stream", folder / "forgetful.drhmm", "--snapshot", state], "1,2\n")
     assert result.returncode == 2
     assert "state.json: " in result.stderr
     assert state.read_bytes() == before

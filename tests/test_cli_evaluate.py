@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import pytest
 import drhmm
 from drhmm import DensityRatioHMM
 from drhmm.cli import main
-from drhmm.cli.fit import _split
+from drhmm.cli.fit import _split, _warn_of_poor
 
 N_PEOPLE, N_ROWS = 5, 80
 
@@ -59,6 +61,16 @@ def failed(arguments, capsys):
     return capsys.readouterr().err
 
 
+@pytest.fixture
+def evaluation_like(folder):
+    """What has an accuracy, and nothing to beat."""
+
+    def make(accuracy):
+        return SimpleNamespace(accuracy=accuracy, baseline=0.0)
+
+    return make
+
+
 class TestHoldOut:
     def test_is_whole_sequences_whatever_gaps_they_have(self, folder, capsys):
         output = ["--output", str(folder / "other.drhmm"), "--basis", "30", "--holdout", "0.3"]
@@ -73,6 +85,25 @@ class TestHoldOut:
         printed = capsys.readouterr().out
         for words in ("macro F1", "calibration error", "precision", "confusion", "predicted length"):
             assert words in printed
+
+    def test_names_every_held_out_sequence_with_its_accuracy(self, folder, capsys):
+        output = ["--output", str(folder / "other.drhmm"), "--basis", "30", "--holdout", "0.4"]
+        assert main(["fit", str(folder / "data.csv"), *NAMED, *output]) == 0
+        printed = capsys.readouterr().out
+        table = printed[printed.index("held-out sequences") :].splitlines()[2:4]
+        assert all(re.fullmatch(r"  p\d +80 +\d+\.\d %", line) for line in table)
+
+    def test_labels_that_do_not_carry_over_are_told(self, folder, columns, tmp_path, capsys):
+        """People whose signal means the opposite, and one label nearly always."""
+        flipped = np.where(np.arange(N_PEOPLE * N_ROWS) // N_ROWS % 2 == 0, 1, -1)
+        y = columns["Activity"] == "walk"
+        write(tmp_path / "data.csv", {**columns, "heart": flipped * (8 * y - 4.0) + columns["speed"]})
+        assert main(["fit", str(tmp_path / "data.csv"), *NAMED, "--output", str(tmp_path / "m.drhmm")]) == 0
+        assert "is below that of always saying the most frequent label" in capsys.readouterr().err
+
+    def test_smoothing_that_does_harm_is_told(self, folder, evaluation_like):
+        with pytest.warns(UserWarning, match=r"smoothing, 50.0 %, is worse than each frame alone, 80.0 %: .* offsets"):
+            _warn_of_poor(evaluation_like(0.5), evaluation_like(0.8), 5)
 
     def test_no_row_of_a_held_out_sequence_is_learned_from(self):
         lengths = [10, 20, 30, 40]
@@ -104,7 +135,7 @@ class TestEvaluate:
     def test_an_unknown_label_is_named_with_its_column(self, folder, columns, tmp_path, capsys):
         write(tmp_path / "data.csv", {**columns, "Activity": ["run"] * len(columns["second"])})
         message = failed(["evaluate", folder / "model.drhmm", tmp_path / "data.csv"], capsys)
-        assert "data.csv, column 'Activity': has the label 'run' at row 0, which was never seen in training" in message
+        assert "data.csv, line 2, column 'Activity': the label 'run' was never seen in training" in message
 
     def test_a_model_without_a_label_column_asks_for_one(self, folder, tmp_path, capsys):
         X = np.random.default_rng(0).normal(size=(60, 2))
@@ -170,6 +201,26 @@ class TestMessages:
     def test_a_step_with_a_unit_beside_numbers(self, fit):
         message = fit(*NAMED, "--step", "1s")
         assert "column 'second': times are numbers, whose unit nobody knows, and a step of 1 s has one" in message
+
+    def test_a_word_for_nothing(self, fit, columns, tmp_path):
+        write(tmp_path / "data.csv", {**columns, "speed": ["n/a", *columns["speed"][1:]]})
+        message = fit(*NAMED, data=tmp_path / "data.csv")
+        assert "line 2, column 'speed': not a number: 'n/a' (an empty field is a missing value)" in message
+
+    def test_one_class(self, fit, columns, tmp_path):
+        write(tmp_path / "data.csv", {**columns, "Activity": ["rest"] * len(columns["second"])})
+        assert "To tell one class from everything else, use --novelty" in fit(*NAMED, data=tmp_path / "data.csv")
+
+    def test_no_labels(self, fit, columns, tmp_path):
+        write(tmp_path / "data.csv", {**columns, "Activity": [""] * len(columns["second"])})
+        message = fit(*NAMED, data=tmp_path / "data.csv")
+        assert "column 'Activity': no row has a label: give --states N to learn without" in message
+
+    def test_a_step_that_does_not_suit_the_times(self, columns, tmp_path, capsys):
+        write(tmp_path / "data.csv", columns)
+        output = ["--output", str(tmp_path / "m.drhmm"), "--basis", "30", "--holdout", "0", "--step", "3"]
+        assert main(["fit", str(tmp_path / "data.csv"), *NAMED, *output]) == 0
+        assert "drhmm fit: warning: column 'second': a step of 3 does not suit the times" in capsys.readouterr().err
 
     def test_a_step_that_is_none(self, fit):
         assert "--step must be a positive number, or a number with a unit" in fit(*NAMED, "--step", "soon")

@@ -345,8 +345,10 @@ class TestPredictFrame:
             return model.predict_proba(X, dt=np.append(1, np.full(199, steps))).max(axis=1)
 
         assert_allclose(predict(model, table, time="second")["probability"], probability(1))
-        assert_allclose(predict(knows, table, time="second")["probability"], probability(2))
-        assert_allclose(predict(knows, table, time="second", step=1.0)["probability"], probability(4))
+        with pytest.warns(UserWarning, match="does not suit the times"):
+            assert_allclose(predict(knows, table, time="second")["probability"], probability(2))
+        with pytest.warns(UserWarning, match="does not suit the times"):
+            assert_allclose(predict(knows, table, time="second", step=1.0)["probability"], probability(4))
 
     def test_a_model_without_names_takes_named_features(self, make, nameless, model):
         table, _, _ = recording(make)
@@ -360,8 +362,12 @@ class TestPredictFrame:
             ({"state": [1] * 200}, {}, "df has a column 'state' already"),
             ({}, {"features": ["SpO2", "heart rate"]}, "features has 'SpO2' where the model was learned from 'heart"),
             ({}, {"features": ["SpO2"]}, "the columns of samples are SpO2, the model was learned from 2"),
-            ({}, {"time": "note"}, "column 'note' holds String, and times are numbers or dates"),
-            ({}, {"features": ["heart rate", "note"]}, "column 'note' holds String, and samples are numbers"),
+            ({}, {"time": "note"}, "column 'note', row 0: not a time: '.'"),
+            (
+                {},
+                {"features": ["heart rate", "note"]},
+                "column 'note' holds String, such as .*, and samples are numbers",
+            ),
             ({}, {"step": 1.0}, r"step=1.0 goes with time"),
             ({}, {"time": "second", "step": -1.0}, r"step must be in \(0, inf\), got -1.0"),
             ({}, {"time": "second"}, "column 'second', row 1: time does not increase: 0 after 0"),
@@ -429,6 +435,56 @@ class TestFit:
         plain = predict(fitted, table, sequence=False, time=False)
         assert_allclose(column(plain, "probability"), fitted.predict_proba(fitted_columns(X)).max(axis=1))
 
+    def test_dates_that_are_text(self, make):
+        seconds = column(self.table(make), "second")
+        dates = [f"2026-03-02 08:{second // 60:02}:{second % 60:02}" for second in seconds.tolist()]
+        named = {"label": "truth", "sequence": "bed"}
+        table = self.table(make, when=dates)
+        fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), table, time="when", features=list(COLUMNS), **named)
+        expected = dataframes.fit(DensityRatioHMM(**SETTINGS), table, time="second", features=list(COLUMNS), **named)
+        assert_allclose(fitted.transmat_, expected.transmat_)
+        assert fitted.model_.settings["time_step"] == 1
+
+    def test_dates_that_nobody_can_read(self, make):
+        table = self.table(make, when=["2026-03-02", *["3rd of March"] * 199])
+        with pytest.raises(ValueError, match=r"column 'when', row 1: not a time: '3rd of March' .* make dates of the"):
+            dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="truth", time="when", features=list(COLUMNS))
+
+    def test_evaluate_uses_what_is_remembered(self, make):
+        table = self.table(make)
+        fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="truth", sequence="bed", time="second")
+        dt = np.where(np.isin(np.arange(200), (120, 121)), 6, 1)
+        expected = drhmm.evaluate(fitted, fitted_columns(X), NAMES[Y], sequence_id=np.arange(200) % 2, dt=dt)
+        assert dataframes.evaluate(fitted, table).as_dict() == expected.as_dict()
+
+    def test_evaluate_names_the_row_of_a_label_that_was_never_seen(self):
+        table = self.table(pd.DataFrame)
+        fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="truth", sequence="bed", time="second")
+        table.loc[7, "truth"] = "flying"
+        with pytest.raises(ValueError, match="the label 'flying' at row 7, which was never seen in training"):
+            dataframes.evaluate(fitted, table)
+
+    def test_evaluate_asks_for_labels(self, model):
+        with pytest.raises(ValueError, match="the model remembers no column of labels: give label"):
+            dataframes.evaluate(model, pd.DataFrame(COLUMNS))
+
+    def test_a_column_of_text_is_named_with_its_first_value(self, make):
+        with pytest.raises(
+            ValueError, match="column 'note' holds String, such as 'so far', and samples are numbers: n"
+        ):
+            dataframes.fit(DensityRatioHMM(**SETTINGS), self.table(make, note=["so far"] * 200), label="truth")
+
+    def test_the_estimator_points_to_what_finds_columns(self):
+        table = self.table(pd.DataFrame)
+        fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="truth", sequence="bed", time="second")
+        for asked in (fitted, fitted.model_):
+            with pytest.raises(ValueError, match=r"drhmm.dataframes.predict finds them among others"):
+                asked.predict(table)
+
+    def test_an_array_is_no_frame(self, model):
+        with pytest.raises(TypeError, match=r"df is a ndarray, and should be a data frame .* model.predict\(X\)"):
+            predict(model, X)
+
     @pytest.mark.parametrize(("dropped", "role"), [("bed", "sequence"), ("second", "time")])
     def test_predict_refuses_a_table_without_it(self, dropped, role):
         table = self.table(pd.DataFrame)
@@ -488,7 +544,25 @@ class TestStep:
         expected = model.predict_proba(table[list(COLUMNS)], dt=dt).max(axis=1)
         assert_allclose(predict(model, table, time="when", step=step)["probability"], expected)
 
-    @pytest.mark.parametrize("step", ["1 year", "s", "-1s", "0s", 0, -1])
+    @pytest.mark.parametrize(
+        ("step", "shares"),
+        [
+            ("100ms", "100.0% of the rows come after a gap, and 0.0%"),
+            ("3s", "0.5% of the rows come after a gap, and 99.5%"),
+        ],
+    )
+    def test_one_that_does_not_suit_the_times_is_told(self, model, step, shares):
+        seconds = np.arange(200) + 1000 * (np.arange(200) > 50)
+        table = pd.DataFrame({**COLUMNS, "when": pd.Timestamp("2026-01-01") + pd.to_timedelta(seconds, unit="s")})
+        with pytest.warns(UserWarning, match=rf"column 'when': a step of .* median distance is 1 s: {shares}"):
+            predict(model, table, time="when", step=step)
+
+    def test_weekends_among_business_days_are_told(self, model):
+        table = pd.DataFrame({**COLUMNS, "day": pd.bdate_range("2026-01-05", periods=200)})
+        with pytest.warns(UserWarning, match=r"column 'day': a step of 86400 s .*: 19.6% of the rows come after a gap"):
+            predict(model, table, time="day")
+
+    @pytest.mark.parametrize("step", ["1 year", "-1s", "0s", 0, -1])
     def test_anything_else_is_refused(self, model, step):
         with pytest.raises(ValueError, match="step must be"):
             predict(model, pd.DataFrame({**COLUMNS, "t": np.arange(200)}), time="t", step=step)

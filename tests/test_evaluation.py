@@ -41,6 +41,12 @@ class TestFigures:
         found = metrics.precision_recall_fscore_support(truth, predicted)
         assert_allclose([evaluation.precision, evaluation.recall, evaluation.f1], found[:3])
 
+    def test_the_baseline_is_always_the_most_frequent_class(self, evaluation):
+        classes, counts = np.unique(LABELS[300:], return_counts=True)
+        assert evaluation.baseline == counts.max() / 300
+        assert f"always {classes[counts.argmax()]}" in str(evaluation)
+        assert evaluation.as_dict()["baseline"] == evaluation.baseline
+
     def test_calibration_is_that_of_the_picture(self, fitted, evaluation):
         posteriors = fitted.predict_proba(X[300:], lengths=[100, 200])
         expected = plotting.calibration_error(LABELS[300:], posteriors, names=fitted.classes_)
@@ -51,15 +57,25 @@ class TestFigures:
         found = evaluate(fitted.model_, X[300:], LABELS[300:], method=method)
         assert found.accuracy == fitted.score(X[300:], LABELS[300:], method=method)
 
-    def test_segments_end_at_changes_at_sequences_and_at_unknown_labels(self, fitted):
-        truth = np.array([0, 0, 1, 1, 1, -1, 1, 2])
+    def test_segments_end_at_changes_and_at_sequences(self, fitted):
+        truth = np.array([0, 0, 1, 1, 1, 1, 1, 2])
         posteriors = np.eye(3)[[0, 0, 0, 1, 1, 1, 1, 1]]
         found = evaluation_of(fitted.model_, X[:8], posteriors, truth, [4, 4], "smooth")
-        assert_array_equal(found.true_segments, [1, 3, 1])
-        assert_allclose(found.true_stays, [2, 4 / 3, 1])
-        assert_array_equal(found.predicted_segments, [1, 3, 0])
-        assert_allclose(found.predicted_stays[:2], [3, 4 / 3])
+        assert_array_equal(found.true_segments, [1, 2, 1])
+        assert_allclose(found.true_stays, [2, 5 / 2, 1])
+        assert_array_equal(found.predicted_segments, [1, 2, 0])
+        assert_allclose(found.predicted_stays[:2], [3, 5 / 2])
         assert np.isnan(found.predicted_stays[2])
+
+    def test_unknown_labels_between_equal_ones_belong_to_the_segment(self, fitted):
+        truth = np.array([0, -1, 0, -1, 1, -1, -1, 1, -1, 1])
+        posteriors = np.eye(3)[[0, 0, 0, 2, 0, 0, 1, 1, 2, 1]]
+        found = evaluation_of(fitted.model_, X[:10], posteriors, truth, [9, 1], "smooth")
+        assert_array_equal(found.true_segments, [1, 2, 0])
+        assert_allclose(found.true_stays[:2], [3, 5 / 2])
+        assert_array_equal(found.predicted_segments, [1, 2, 0])
+        assert_allclose(found.predicted_stays[:2], [6, 3 / 2])
+        assert "frames without a label count between equal labels" in str(found)
 
     def test_unknown_labels_are_left_out(self, fitted):
         labels = LABELS[300:].astype(object)
@@ -134,7 +150,7 @@ class TestPage:
         assert page.open == []
         assert page.headings == [
             "A & B",
-            "Classes",
+            "Labels",
             "Posteriors under the signal",
             "Detection and calibration",
             "Transitions",

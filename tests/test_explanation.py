@@ -127,6 +127,17 @@ class TestExplain:
         assert [label.get_text() for label in axes.get_yticklabels()][:3] == ["past", "future", "typical frame"]
 
 
+def test_the_unknown_comes_first_where_there_is_one():
+    X, y = blobs(3, n_frames=300)
+    model = DensityRatioHMM(n_basis=30, sigma=1.0, rho=0.01, novelty=True, random_state=0).fit(X, y).model_
+    strange = X.copy()
+    strange[100:110] += 50
+    explained = model.explain(strange, 105)
+    assert explained.novelty == model.novelty_proba(strange, method="smooth")[105]
+    assert explained.novelty > 0.99
+    assert str(explained).startswith(f"row 105: unknown ({100 * explained.novelty:.1f} %), or if it is known, ")
+
+
 class TestRanking:
     @pytest.fixture(scope="class")
     @classmethod

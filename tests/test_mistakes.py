@@ -121,6 +121,10 @@ class TestStep:
             stream.step({"Speed": 1.0, "heart": 1.0})
         assert stream.n_frames == 0
 
+    def test_text_in_a_mapping(self, fitted):
+        with pytest.raises(ValueError, match="x has 'high' in 'speed': a sample has numbers, or None"):
+            fitted.stream().step({"heart": 1.0, "speed": "high"})
+
     def test_a_model_without_names(self):
         stream = DensityRatioHMM(**SETTINGS).fit(X, Y).stream()
         with pytest.raises(ValueError, match="x is a mapping, but the model was learned without names"):

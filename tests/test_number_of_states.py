@@ -117,6 +117,8 @@ class TestSelectStates:
         assert lines[0].startswith("3 states")
         assert lines[3].endswith("chosen")
         assert lines[4].endswith("largest gain")
+        assert lines[1].split() == ["states", "gain", "below", "the", "largest", "error", "of", "that"]
+        assert lines[3].split()[:4] == ["3", "0.5000", "0.0200", "0.0500"]
         assert numbers._repr_html_().count("<tr>") == 4
 
     def test_draws_a_picture(self, numbers):
@@ -128,13 +130,22 @@ class TestSelectStates:
         ("arguments", "message"),
         [
             ({"candidates": []}, "candidates is empty"),
-            ({"candidates": [1]}, "candidates must be at least 2, got 1"),
+            ({"candidates": [1, 2]}, "candidates has 1: one state has the gain 0 by definition"),
+            ({"candidates": [0]}, "candidates must be at least 1, got 0"),
             ({"n_folds": 1}, "n_folds must be at least 2, got 1"),
         ],
     )
     def test_mistakes_are_named(self, arguments, message):
         with pytest.raises(ValueError, match=message):
             select_states(X, **arguments)
+
+    def test_states_that_describe_nothing_are_told(self, monkeypatch):
+        def held_out(settings, number, train, test, threads):
+            return -np.ones(len(test.lengths)), np.array(test.lengths)
+
+        monkeypatch.setattr("drhmm.number_of_states._held_out", held_out)
+        with pytest.warns(UserWarning, match="no number of states has a gain above 0, the largest is -"):
+            select_states(X, [2, 3], random_state=0)
 
     def test_too_few_rows_are_refused(self):
         with pytest.raises(ValueError, match="too few to hold out 3 parts with window=4"):

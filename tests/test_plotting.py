@@ -16,14 +16,39 @@ def test_one_panel_per_estimate_under_signal_and_truth():
     assert [axis.get_title(loc="left") for axis in axes] == [
         "",
         "",
-        "a, 100% of frames right",
-        "b, 100% of frames right",
+        "a, 100.0% of frames right",
+        "b, 100.0% of frames right",
     ]
 
 
 def test_without_truth_there_is_no_strip_and_no_accuracy():
     axes = plotting.sequence(SIGNAL, {"a": POSTERIORS})
     assert [axis.get_title(loc="left") for axis in axes] == ["", "a"]
+
+
+def test_states_that_are_not_the_truth_have_a_name_and_no_accuracy():
+    axes = plotting.sequence(SIGNAL, {"a": POSTERIORS}, states=np.zeros(30, int), name="yesterday")
+    assert axes[1].get_ylabel() == "yesterday"
+    assert axes[2].get_title(loc="left") == "a"
+
+
+def test_columns_have_greys_and_a_legend():
+    axes = plotting.sequence(np.hstack([SIGNAL] * 4), POSTERIORS, columns=["a", "b", "c", "d"])
+    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["a", "b", "c", "d"]
+    looks = {(line.get_color(), line.get_linestyle()) for line in axes[0].lines}
+    assert len(looks) == 4
+    assert not {ink for ink, _ in looks} & set(plotting.COLORS)
+
+
+def test_frames_are_counted_from_the_first_and_gaps_are_lines():
+    dt = np.where(np.arange(30) == 12, 5, 1)
+    states = {"predicted": np.zeros(30, int), "true": np.ones(30, int)}
+    axes = plotting.sequence(SIGNAL, POSTERIORS, states=states, dt=dt, first=700)
+    assert axes[-1].get_xlim() == (699.5, 729.5)
+    assert [axis.get_ylabel() for axis in axes[1:3]] == ["predicted", "true"]
+    parts = [line.get_xdata().tolist() for line in axes[0].lines[:2]]
+    assert parts == [list(range(700, 712)), list(range(712, 730))]
+    assert all(axis.lines[-1].get_xdata()[0] == 711.5 for axis in axes)
 
 
 def test_names_are_in_the_legend():
@@ -44,6 +69,11 @@ class TestDurations:
         axes = plotting.durations(self.LEARNED, np.repeat([0, 1, 0, 1, 0], 12))
         texts = [[text.get_text() for text in axis.get_legend().get_texts()] for axis in axes]
         assert texts == [["1 seen", "learned"], ["2 seen", "learned"]]
+
+    def test_unknown_labels_between_equal_ones_belong_to_the_stay(self):
+        axes = plotting.durations(np.full((2, 2), 0.5), [1, 0, -1, 0, 0, 1, 0, -1, 1, 0])
+        assert axes[0].patches[0].get_data().values.argmax() == 3
+        assert axes[0].get_legend_handles_labels()[1][0] == "1 seen"
 
     def test_the_line_has_the_learned_probabilities(self):
         axes = plotting.durations(self.LEARNED, np.repeat([0, 1, 0], [3, 4, 3]))

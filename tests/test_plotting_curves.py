@@ -132,6 +132,7 @@ class TestROC:
         ("y", "scores", "message"),
         [
             ([0, 2], [0.0, 1.0], "y has .*2.* at frame 1: it is 0 or 1"),
+            ([0, 1, -1], [0.0, 1.0, 1.0], "at frame 2: it is 0 or 1, .* leave out the frames of unknown label"),
             ([1, 1], [0.0, 1.0], "y is .*1.* at every frame"),
             ([], [], "y is empty"),
             ([[0, 1]], [0.0], "y must have one dimension"),
@@ -189,7 +190,7 @@ class TestTransitions:
     def test_every_transition_has_its_number_and_zero_and_one_are_exact(self):
         axes = plotting.transitions([[0.98, 0.0196, 0.0004], [0, 1, 0], [0.005, 0, 0.995]])
         assert [text.get_text() for text in axes.texts] == [
-            "0.98", "0.02", "4e-4", "0", "1", "0", "5e-3", "0", "0.995",
+            "0.98", "0.02", "4e-4", "0", "1", "0", "0.005", "0", "0.995",
         ]  # fmt: skip
 
     def test_names_are_on_both_axes(self):

@@ -53,7 +53,7 @@ class TestMembers:
         usual = DensityRatioHMM(**FAST).fit(X[order], Y[order], lengths=lengths)
         assert usual.member_scales_ == {"kernel": 0.5, "gaussian": 0.5}
         assert (usual.transition_temper_, usual.prior_shift_) == (1.0, 0.0)
-        assert "0 held-out frames can be judged" in usual.scale_reason_
+        assert "0 held-out frames have a label to judge by" in usual.scale_reason_
 
     def test_wide_frames_have_kernels_alone(self):
         wide = np.random.default_rng(0).normal(size=(60, 201)) + np.repeat([0, 1], 30)[:, None]

@@ -13,11 +13,12 @@ from ._hints import by_name
 from ._labels import UNKNOWN, as_labels, encode
 from ._sequences import as_sequences, is_list_of_sequences
 from ._tables import feature_names_of
-from ._validation import as_weights
+from ._validation import Array, as_weights
 from .alarms import Alarm
 from .explanation import ColumnRanking, Explanation
 from .model import Method, Model, PathMethod
 from .streaming import Stream
+from .summary import remembered_columns
 
 
 class BatchInference:
@@ -34,6 +35,8 @@ class BatchInference:
     def _model_for(self, X: npt.ArrayLike) -> Model:
         """The fitted model, after scikit-learn has compared the names of the columns of X with those of training."""
         model = self._fitted_model()
+        if remembered_columns(model):
+            model.check_names(X)  # says more than scikit-learn does
         feature_names_of(X)  # a ValueError where scikit-learn ignores names, or raises a TypeError
         if not is_list_of_sequences(X):
             validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
@@ -50,7 +53,7 @@ class BatchInference:
         method: PathMethod = "smooth",
         lag: int | None = None,
         novelty_label: Any = None,
-    ) -> Any:
+    ) -> npt.NDArray[Any]:
         """Most probable label of each frame, or with ``method="viterbi"`` the most probable path.
 
         Parameters
@@ -100,7 +103,7 @@ class BatchInference:
         dt: npt.ArrayLike | None = None,
         method: Method = "smooth",
         lag: int | None = None,
-    ) -> Any:
+    ) -> Array:
         """Probability of each state at each frame.
 
         Parameters
@@ -138,7 +141,7 @@ class BatchInference:
         lengths: npt.ArrayLike | None = None,
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
-    ) -> Any:
+    ) -> Array:
         """Evidence of each frame for each state, as logarithms, up to a constant per row.
 
         Parameters
@@ -172,7 +175,7 @@ class BatchInference:
         lengths: npt.ArrayLike | None = None,
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
-    ) -> Any:
+    ) -> Array:
         """How little the known states account for each frame: log w_*, the evidence for the unknown in nats, (T,).
 
         Parameters
@@ -209,7 +212,7 @@ class BatchInference:
         dt: npt.ArrayLike | None = None,
         method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
-    ) -> Any:
+    ) -> Array:
         """Probability that the state at each frame is none of the known ones.
 
         Parameters
@@ -300,9 +303,10 @@ class BatchInference:
         X : array of shape (T, d), or list of such arrays
             Samples.
         y : array of shape (T,), or list of such arrays, optional
-            True labels; frames of unknown label are left out. Without y, the answer is `Model.gain`: the log
-            likelihood of a frame over that of independent frames, in nats. Score sequences that were not learned
-            from; more is better, and 0 is as good as no chain at all.
+            True labels; frames of unknown label are left out. Without y, also of an estimator that was fitted with
+            labels, the answer is no accuracy but `Model.gain`: the log likelihood of a frame over that of independent
+            frames, in nats. Score sequences that were not learned from; more is better, and 0 is as good as no chain
+            at all.
         lengths, sequence_id, dt
             As in `predict_proba`.
         sample_weight : array of shape (T,), or list of such arrays, optional

@@ -9,11 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ._sequences import Sequences
-from ._validation import as_values, is_missing
+from ._validation import Lengths, as_values, is_missing
 
 Codes = npt.NDArray[np.int64]
 
 UNKNOWN = -1
+
+
+class UnseenLabelError(ValueError):
+    """A label that is none of the classes of training, and its row."""
+
+    def __init__(self, label: Any, row: int) -> None:
+        super().__init__(f"y has the label {label!r} at row {row}, which was never seen in training")
+        self.label, self.row = label, row
 
 
 def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
@@ -52,6 +60,19 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
     if labels.shape != (n_rows,):
         raise ValueError(f"y must have one label per row: shape {(n_rows,)}, got {labels.shape}")
     return sequences.arrange(labels)
+
+
+def bridged(codes: Codes, lengths: Lengths) -> Codes:
+    """The codes in which unknown labels between two equal ones of a sequence are these, too."""
+    known = np.flatnonzero(codes != UNKNOWN)
+    filled = codes.copy()
+    if len(known) > 0:
+        own, sequence = codes[known], np.repeat(np.arange(len(lengths)), lengths)[known]
+        belongs = (own[1:] == own[:-1]) & (sequence[1:] == sequence[:-1])
+        between = np.repeat(np.where(belongs, own[:-1], UNKNOWN), np.diff(known))
+        inside = filled[known[0] : known[-1]]
+        inside[inside == UNKNOWN] = between[inside == UNKNOWN]
+    return filled
 
 
 def is_known(labels: npt.NDArray[Any], allow_one: bool, unknown: Any = "auto") -> npt.NDArray[np.bool_]:
@@ -148,5 +169,5 @@ def encode(
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])
         label, row = labels[place : place + 1].tolist()[0], sequences.row(place)
-        raise ValueError(f"y has the label {label!r} at row {row}, which was never seen in training")
+        raise UnseenLabelError(label, row)
     return codes

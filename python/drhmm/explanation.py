@@ -59,6 +59,9 @@ class Explanation:
         Of the frame: what each column adds to that (Shapley values).
     members : dict of str to float
         Of the frame: what each member of the evidence says, and the prior shift.
+    novelty : float or None
+        The smoothed probability of the unknown, if the model has a state for it; those of `label` and `other` are given
+        that it is not. `Model.novelty_columns` says which columns make a frame unknown.
     """
 
     row: int
@@ -73,13 +76,14 @@ class Explanation:
     average: float
     columns: Mapping[str, float]
     members: Mapping[str, float]
+    novelty: float | None = None
 
     def tables(self) -> list[TextTable]:
         """The same for people."""
         one, other = printable(self.label), printable(self.other)
-        title = (
-            f"row {self.row}: {one} ({share(self.probability)}) rather than {other} ({share(self.other_probability)})"
-        )
+        unknown = "" if self.novelty is None else f"unknown ({share(self.novelty)}), or if it is known, "
+        labels = f"{one} ({share(self.probability)}) rather than {other} ({share(self.other_probability)})"
+        title = f"row {self.row}: {unknown}{labels}"
         parts = [
             ("the past", self.past),
             ("this frame", self.frame),
@@ -149,10 +153,8 @@ def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> E
     own = _own_sequence(sequences, place)
     at = place - own.start
     alone = _alone(sequences, own)
-    smoothed, filtered = (
-        among_known(model._all_posteriors(alone, method, None, n_threads)[at : at + 1], model.n_states)[0]
-        for method in ("smooth", "filter")
-    )
+    everything = [model._all_posteriors(alone, method, None, n_threads)[at : at + 1] for method in ("smooth", "filter")]
+    smoothed, filtered = (among_known(posteriors, model.n_states)[0] for posteriors in everything)
     one, other = np.argsort(-smoothed, kind="stable")[:2].tolist()
     window = _window(model, alone, at)
     evidence = np.zeros(model.n_states) if window is None else _evaluated(model, window[None], n_threads)[0]
@@ -182,6 +184,7 @@ def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> E
         average,
         columns,
         members,
+        None if model.novelty is None else float(everything[0][0, -1]),
     )
 
 

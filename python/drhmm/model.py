@@ -18,6 +18,7 @@ from ._hints import by_name
 from ._sequences import Sequences, as_sequences
 from ._stages import StageChain
 from ._tables import feature_names_of, names_mismatch
+from ._times import Step
 from ._validation import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .alarms import Alarm, make_alarm
 from .contents import fingerprint_of
@@ -150,7 +151,7 @@ class Model:
         >>> X, y = blobs(300, random_state=0)
         >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
         >>> print(model.summary().splitlines()[1])
-          label  share of frames   first  mean stay  shape
+          label  share of frames   start  mean stay  shape
         """
         from .summary import as_text
 
@@ -201,6 +202,8 @@ class Model:
         names = feature_names_of(X)
         if names is not None and self.feature_names is not None:
             problem = names_mismatch(names, self.feature_names)
+            if problem is not None and set(self.feature_names) <= set(names):
+                problem += "; drhmm.dataframes.predict finds them among others"
             if problem is not None:
                 raise ValueError(problem)
 
@@ -247,7 +250,7 @@ class Model:
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
-    ) -> Any:
+    ) -> Array:
         """Evidence of each frame for each state, as logarithms, up to a constant per row.
 
         Parameters
@@ -323,7 +326,7 @@ class Model:
         method: Method = "smooth",
         lag: int | None = None,
         n_threads: int | None = None,
-    ) -> Any:
+    ) -> Array:
         """Probability of each state at each frame.
 
         Parameters
@@ -367,10 +370,15 @@ class Model:
         lag: int | None,
         n_threads: int | None,
     ) -> tuple[Sequences, int]:
+        self.check_method(method, methods, lag)
+        return self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
+
+    @staticmethod
+    def check_method(method: str, methods: tuple[str, ...], lag: int | None) -> None:
+        """Raise a ValueError for a method that there is not, and for a lag without smoothing."""
         check_choice(method, "method", methods)
         if lag is not None and method != "smooth":
             raise ValueError(f"lag={lag!r} goes with method='smooth', not {method!r}")
-        return self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
 
     @by_name
     def predict(
@@ -384,7 +392,7 @@ class Model:
         lag: int | None = None,
         novelty_label: Any = None,
         n_threads: int | None = None,
-    ) -> Any:
+    ) -> npt.NDArray[Any]:
         """Most probable label of each frame, or with ``method="viterbi"`` the most probable path.
 
         Parameters
@@ -442,7 +450,7 @@ class Model:
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
-    ) -> Any:
+    ) -> Array:
         """How little the known states account for each frame: log w_*, the evidence for the unknown in nats, (T,).
 
         Parameters
@@ -486,7 +494,7 @@ class Model:
         logs[rows] = evidence.log_evidence(frames[rows], threads)
         return logs
 
-    def novelty_columns(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Any:
+    def novelty_columns(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Array:
         """How much each column makes each frame unknown, in units of `novelty_score`, shape (T, d).
 
         Of the Gaussians, the exact parts of the squared distance; of the kernels, what is gone when a column is left
@@ -517,7 +525,7 @@ class Model:
         method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
         n_threads: int | None = None,
-    ) -> Any:
+    ) -> Array:
         """Probability that the state at each frame is none of the known ones.
 
         Parameters
@@ -691,10 +699,10 @@ class Model:
         self,
         false_alarms: float = 1,
         per: float | str = "7d",
-        hold_off: float | str = "10min",
+        hold_off: float | str | None = None,
         normal: Any = None,
         *,
-        step: float | None = None,
+        step: Step | None = None,
         lengths: Any = None,
         sequence_id: Any = None,
         dt: Any = None,
@@ -707,14 +715,16 @@ class Model:
         false_alarms : float
             False alarms that are expected in the time `per`.
         per : float or str
-            Frames, or a time such as "7d", "12h", "10min" or "30s".
-        hold_off : float or str
-            What ends an alarm: so many frames, or so much time, without evidence above the level.
+            Frames, or a time such as "7d", "12 hours", "10min" or "30s".
+        hold_off : float or str, optional
+            What ends an alarm: so many frames, or so much time, without evidence above the level. By default "10min";
+            where the time of a frame is not known, as many frames as the unknown lasts (`novelty_duration`).
         normal : array of shape (T, d), or list of such arrays, optional
             Samples of normal operation that the model did not learn from, with `lengths`, `sequence_id` and `dt` as in
             `predict_proba`. By default the training frames count as normal, each judged without its own block.
-        step : float, optional
-            The time of one frame, in seconds; by default that of the training data, if the model knows it.
+        step : float, str, timedelta or numpy.timedelta64, optional
+            The time of one frame: seconds, a duration, or text such as "10s"; by default that of the training data, if
+            the model knows it.
 
         Returns
         -------

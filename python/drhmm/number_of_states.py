@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from ._sequences import Sequences, as_sequences
+from ._text_tables import TextTable
 from ._validation import Array, Lengths, check_integer, thread_count
 from .estimator import DensityRatioHMM
 from .features import random_state_of
@@ -59,31 +59,24 @@ class StateNumbers:
     unit_gains: Array
     units: str
 
-    def __str__(self) -> str:
-        lines = [f"{self.n_states} states, by the gain of held-out frames ({self.units})", "states      gain  error"]
-        for count, gain, error, mark in self._rows():
-            lines.append(f"{count:>6}  {gain:>8.4f}  {error:.4f}{mark}")
-        return "\n".join(lines)
+    def table(self) -> TextTable:
+        """The same for people; errors are those of the differences, which the choice goes by."""
+        best, rows = int(self.gains.argmax()), []
+        for k, count in enumerate(self.candidates.tolist()):
+            marks = ["chosen"] * (count == self.n_states) + ["largest gain"] * (k == best)
+            figures = (self.gains[k], self.differences[k], self.difference_errors[k])
+            rows.append([str(count), *(f"{value:.4f}" for value in figures), ", ".join(marks)])
+        title = f"{self.n_states} states, by the gain of held-out frames ({self.units})"
+        return TextTable(title, ["states", "gain", "below the largest", "error of that", ""], rows)
 
-    def _rows(self) -> list[tuple[int, float, float, str]]:
-        best = int(self.candidates[self.gains.argmax()])
-        rows = []
-        for count, gain, error in zip(self.candidates.tolist(), self.gains, self.standard_errors, strict=True):
-            marks = ["chosen"] * (count == self.n_states) + ["largest gain"] * (count == best)
-            rows.append((count, float(gain), float(error), "  " + ", ".join(marks) if marks else ""))
-        return rows
+    def __str__(self) -> str:
+        return self.table().as_text()
 
     def _repr_html_(self) -> str:
-        body = "".join(
-            f"<tr><td>{count}</td><td>{gain:.4f}</td><td>{error:.4f}</td><td>{html.escape(mark)}</td></tr>"
-            for count, gain, error, mark in self._rows()
-        )
-        head = "<tr><th>states</th><th>gain</th><th>error</th><th></th></tr>"
-        caption = html.escape(f"{self.n_states} states, by the gain of held-out frames ({self.units})")
-        return f"<table><caption>{caption}</caption><thead>{head}</thead><tbody>{body}</tbody></table>"
+        return self.table().as_html()
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the gains with their standard errors; see `drhmm.plotting.state_numbers`."""
+        """Draw the gains with the errors of their differences to the largest; see `drhmm.plotting.state_numbers`."""
         from .plotting import state_numbers
 
         return state_numbers(self, ax=ax)
@@ -111,7 +104,7 @@ def select_states(
     X : array of shape (T, d), or list of such arrays
         Samples.
     candidates : iterable of int
-        Numbers of states to try.
+        Numbers of states to try, 2 or more: one state has the gain 0 by definition.
     estimator : DensityRatioHMM, optional
         The settings of all models but for `n_states`; the defaults otherwise.
     lengths, sequence_id
@@ -145,7 +138,11 @@ def select_states(
     >>> select_states(X, range(2, 5), random_state=0).n_states
     3
     """
-    numbers = sorted({check_integer(number, "candidates", low=2) for number in candidates})
+    numbers = sorted({check_integer(number, "candidates", low=1) for number in candidates})
+    if 1 in numbers:
+        raise ValueError(
+            "candidates has 1: one state has the gain 0 by definition; leave it out, what has a gain above 0 is better"
+        )
     if not numbers:
         raise ValueError("candidates is empty: there is no number of states to try")
     check_integer(n_folds, "n_folds", low=2)
@@ -168,7 +165,15 @@ def select_states(
             unit_gains[k, own] = gains / np.maximum(counts, 1)
             weights[own], done = counts, done + 1
             progress(done, n_folds * len(numbers), f"{number} states")
-    return _chosen(np.array(numbers), unit_gains[:, weights > 0], weights[weights > 0], words)
+    found = _chosen(np.array(numbers), unit_gains[:, weights > 0], weights[weights > 0], words)
+    if found.gains.max() <= 0:
+        warnings.warn(
+            f"no number of states has a gain above 0, the largest is {found.gains.max():.4f}: none describes held-out "
+            "frames better than one state; other columns, a window or more data may help",
+            UserWarning,
+            stacklevel=2,
+        )
+    return found
 
 
 def _units(lengths: Lengths, window: int, n_folds: int) -> tuple[list[tuple[int, int]], str]:

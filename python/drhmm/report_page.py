@@ -15,7 +15,7 @@ from ._text_tables import TextTable, share
 from .evaluation import SMALLEST, Evaluation
 from .plotting import calibration, sequence, transitions
 from .plotting.roc import roc_of_classes
-from .summary import tables_of
+from .summary import column_names_of, tables_of
 from .version import __version__
 
 #: Frames of a picture of a whole sequence, and of one of a stretch.
@@ -76,7 +76,7 @@ def page(evaluation: Evaluation, title: str) -> str:
         f"<h1>{html.escape(title)}</h1>",
         f"<p>{html.escape(figures.title)}.</p>",
         f'<dl class="figures">{tiles}</dl>',
-        "<h2>Classes</h2>",
+        "<h2>Labels</h2>",
         *(_scrolled(table) for table in tables),
         "<h2>Posteriors under the signal</h2>",
         _under_the_signal(evaluation, *_shown_rows(evaluation)).as_html(),
@@ -147,27 +147,42 @@ def _errors(evaluation: Evaluation, begin: int, end: int) -> int:
     return int(((evaluation.posteriors[begin:end].argmax(axis=1) != truth) & (truth != UNKNOWN)).sum())
 
 
+def _begin(evaluation: Evaluation, row: int) -> int:
+    """The first row of the sequence of a row."""
+    begins = np.cumsum([0, *evaluation.lengths])
+    return int(begins[np.searchsorted(begins, row, side="right") - 1])
+
+
 def _where(evaluation: Evaluation, begin: int, end: int) -> str:
     """The place of rows, in words."""
-    first = np.cumsum([0, *evaluation.lengths])
-    number = int(np.searchsorted(first, begin, side="right")) - 1
-    inside = f"frames {begin - first[number]:,} to {end - 1 - first[number]:,}"
+    first = _begin(evaluation, begin)
+    number = int(np.searchsorted(np.cumsum(evaluation.lengths), begin, side="right"))
+    inside = f"frames {begin - first:,} to {end - 1 - first:,}"
     return inside if len(evaluation.lengths) == 1 else f"sequence {number}, {inside}"
 
 
 def _under_the_signal(evaluation: Evaluation, begin: int, end: int, kind: str) -> Picture:
-    figure = Figure(figsize=(9, 3.9), layout="constrained")
+    figure = Figure(figsize=(9, 4.3), layout="constrained")
     framing = evaluation.model.evidence.framing
     standardised = (evaluation.samples[begin:end] - framing.mean) / framing.scale
     truth, n_errors = evaluation.truth[begin:end], _errors(evaluation, begin, end)
+    posteriors, dt = evaluation.posteriors[begin:end], evaluation.dt
     axes = sequence(
-        standardised, evaluation.posteriors[begin:end], states=truth, names=evaluation.labels, figure=figure
+        standardised,
+        posteriors,
+        states={"predicted": posteriors.argmax(axis=1), "true": truth},
+        names=evaluation.labels,
+        columns=column_names_of(evaluation.model),
+        dt=None if dt is None else dt[begin:end],
+        first=begin - _begin(evaluation, begin),
+        figure=figure,
     )
     axes[0].set_ylabel("standardised", fontsize=8)
     known = int((truth != UNKNOWN).sum())
     named = f"A stretch {kind}" if kind != "worst" else "A worst stretch"
-    words = f"{named}: {_where(evaluation, begin, end)}. Signal, true labels and posteriors; {n_errors:,} of {known:,} "
-    return Picture(figure, words + "labelled frames are wrong.", is_wide=True)
+    gaps = "" if dt is None or (dt[begin + 1 : end] == 1).all() else " Dotted lines are gaps in time."
+    words = f"{named}: {_where(evaluation, begin, end)}. Signal, predicted and true labels, and posteriors; "
+    return Picture(figure, f"{words}{n_errors:,} of {known:,} labelled frames are wrong.{gaps}", is_wide=True)
 
 
 def _roc(evaluation: Evaluation) -> Picture | None:

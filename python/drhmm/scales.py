@@ -167,7 +167,8 @@ class HeldOutSmoothing:
         if given is not None and self.temper is not None:
             return known
         if not self.can_judge:
-            return replace(known, reason=f"usual, as {self.n_judged} held-out frames can be judged, and {FEWEST} must")
+            few = f"default, as {self.n_judged} held-out frames have a label to judge by, and {FEWEST} are needed"
+            return replace(known, reason=few)
         judged = np.stack([self._rows_of(member) for member in members.values() if member is not None])
         objective = _Objective(self, judged, prior, starts, given)
         tried = [objective.free_of(np.log2(starts) + step, temper) for temper, steps in STARTS for step in steps]

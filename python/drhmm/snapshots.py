@@ -15,7 +15,7 @@ from .exceptions import SnapshotError
 if TYPE_CHECKING:
     from .model import Model
 
-VERSION = 3
+VERSION = 4
 LONGEST_LAG = 100_000
 
 # magic, version, kind, whether an alarm is watched for, rows, lag, classes, states of the chain, window, columns,
@@ -26,8 +26,8 @@ _CHECKSUM_SIZE = 16
 _KINDS = ("stream", "batch")
 _NAMES = {"stream": "one stream", "batch": "a batch of streams"}
 
-#: Numbers of an alarm, and of its state in a row, as `drhmm.alarms` has them.
-_ALARM_SIZE, _WATCH_SIZE = 6, 8
+#: Numbers of an alarm, and of its state in a row without those of the columns, as `drhmm.alarms` has them.
+_ALARM_SIZE, _WATCH_SIZE = 6, 9
 
 #: The arrays of the native core by name; cpp/include/drhmm/stream/snapshot.hpp says what they hold. ``alarm`` and
 #: ``watches`` are empty where no alarm is watched for.
@@ -50,7 +50,7 @@ def _layout(
         "evidence": ("<f8", (*kept, n_columns)),
         "dt": ("<i8", kept),
         "alarm": ("<f8", (watched * _ALARM_SIZE,)),
-        "watches": ("<f8", (watched * n_rows, _WATCH_SIZE)),
+        "watches": ("<f8", (watched * n_rows, _WATCH_SIZE + n_features)),
     }
 
 

@@ -69,18 +69,23 @@ class _Live:
         return snapshots.pack(self._KIND, self._model, self._lag, self._live.state() | self._watched())
 
     def _watched(self) -> snapshots.State:
-        """The alarm, (6,), and its state in each row, (n, 8); nothing without one."""
+        """The alarm, (6,), and its state in each row, (n, 9 + d); nothing without one."""
         numbers = () if self._alarm is None else self._alarm.numbers()
         states = np.array([watch.state() for watch in self._watches], dtype=np.float64)
-        return {"alarm": np.array(numbers, dtype=np.float64), "watches": states.reshape(-1, Watch.SIZE)}
+        return {
+            "alarm": np.array(numbers, dtype=np.float64),
+            "watches": states.reshape(-1, Watch.SIZE + self._n_columns),
+        }
 
     def _restore(self, state: snapshots.State) -> None:
         watches = state.pop("watches")
         try:
             self._live.restore(state)
             self._watch_rows(len(state["live"]))
-            for watch, saved in zip(self._watches, watches, strict=False):  # none were saved without an alarm
-                watch.restore(saved)
+            for row, saved in enumerate(watches):  # none were saved without an alarm
+                n_past = int(state["n_past"][row])
+                past = state["past"][row].reshape(-1, self._n_columns)
+                self._watches[row].restore(saved, past[len(past) - n_past :])
         except ValueError as error:
             raise SnapshotError(f"the snapshot does not hold a state of the model: {error}") from None
 
@@ -191,7 +196,7 @@ class Stream(_Live):
         if type(answer) is tuple:
             self._raise(answer, 0, self.n_frames)
         if self._watches:
-            self._ended = self._watches[0].step(self._live.unknown().item(), dt)
+            self._ended = self._watches[0].step(self._live.unknown().item(), dt, x)
         posterior: Array | None = answer
         return posterior
 
@@ -206,6 +211,12 @@ class Stream(_Live):
         """The alarm that the newest frame ended, if it did: nothing was above its level for the hold-off."""
         self._check_watched()
         return self._ended
+
+    @property
+    def alarm_sum(self) -> float:
+        """The cumulative sum of evidence that the alarm compares with its `sum_level`, at the newest frame."""
+        self._check_watched()
+        return self._watches[0].total
 
     def _check_watched(self) -> None:
         if not self._watches:
@@ -354,7 +365,7 @@ class StreamBatch(_Live):
         if self._watches:
             unknown, gaps = self._live.unknown().tolist(), np.asarray(checked).tolist()
             for row in np.flatnonzero(mask).tolist():
-                self._watches[row].step(unknown[row], gaps[row])
+                self._watches[row].step(unknown[row], gaps[row], samples[row])
         return posteriors
 
     @property

@@ -91,7 +91,7 @@ def _states(model: Model) -> TextTable:
         shape, minimum = model.durations.shape[state], model.durations.minimum[state]
         form = f"{shape}" if minimum == 1 else f"{shape}, {minimum}+"
         rows.append([label, share(model.prior[state]), share(chain.startprob[state]), stay, form])
-    return TextTable("states", ["label", "share of frames", "first", "mean stay", "shape"], rows)
+    return TextTable("states", ["label", "share of frames", "start", "mean stay", "shape"], rows)
 
 
 def _typical(model: Model, typical: Any) -> TextTable:
@@ -141,6 +141,11 @@ def _learned(model: Model) -> TextTable:
     rows.append(["chosen by", str(model.settings.get(SCALE_REASON, "not recorded"))])
     if model.novelty is not None:
         rows.append(["novelty", f"rate {model.novelty.rate:g}, duration {model.novelty.duration:g} frames"])
+    alarm = model.own_alarm
+    if alarm is not None:
+        levels = f"levels {alarm.sum_level:.3g} (sum) and {alarm.frame_level:.3g} (one frame) nats"
+        asked = f"{alarm.false_alarms:g} false in {alarm.per:,g} frames, from {alarm.n_normal:,} normal ones"
+        rows.append(["alarm", f"{asked}; {levels}; ends after {alarm.hold_off:,} frames"])
     return TextTable("what was learned", ["", ""], rows)
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from .._validation import check_integer
 from ..version import __version__
-from .errors import one_line
+from .errors import in_flags
 from .output import close_quietly
 
 
@@ -136,6 +139,11 @@ def _add_predict(commands: Commands) -> None:
 def _add_model_and_columns(command: _Parser) -> None:
     command.add_argument("model", type=Path, help="a model file")
     _add_columns(command, "time between rows when none is missing; that of the training data, or the median")
+    _add_without_columns(command)
+
+
+def _add_without_columns(command: _Parser) -> None:
+    """Options for not using the columns that the model remembers."""
     for name in ("sequence", "time"):
         command.add_argument(
             f"--no-{name}",
@@ -189,16 +197,23 @@ def _add_stream(commands: Commands) -> None:
     )
     command.add_argument("--header", action="store_true", help="the first CSV line has names, though they are numbers")
     command.add_argument("--lag", type=int, default=0, help="answer LAG observations later, knowing them, too")
-    command.add_argument("--sequence", metavar="COLUMN", help="the sequence that an observation belongs to")
-    command.add_argument("--time", metavar="COLUMN", help="time of an observation: some may be missing")
-    command.add_argument("--step", help="time of one step; that of the training data by default")
+    command.add_argument(
+        "--sequence", metavar="COLUMN", help="the sequence that an observation belongs to; as in training by default"
+    )
+    command.add_argument(
+        "--time", metavar="COLUMN", help="time of an observation: some may be missing; as in training by default"
+    )
+    _add_without_columns(command)
+    command.add_argument("--step", help="time of one step, such as 10s; that of the training data by default")
     command.add_argument(
         "--false-alarms",
         metavar="N/TIME",
-        help="say when alarms for the unknown begin and end, with N false ones in a time such as 7d or 10000 frames",
+        help="say when alarms for the unknown begin and end, N false ones in a time such as 7d or in 10000 frames",
     )
     command.add_argument(
-        "--hold-off", default="10min", metavar="TIME", help="what ends an alarm without evidence for it"
+        "--hold-off",
+        metavar="TIME",
+        help="what ends an alarm without evidence for it; 10min, or the novelty duration if no step is known",
     )
     command.add_argument("--snapshot", type=Path, metavar="FILE", help="where the state survives a restart")
     command.add_argument("--every", type=int, default=1000, metavar="N", help="observations between two snapshots")
@@ -235,6 +250,12 @@ def _add_demo(commands: Commands) -> None:
     command.add_argument("--seed", type=int, default=0, help="seed of everything random")
 
 
+def _show_warning(command: str, message: Warning | str, *_: object) -> None:
+    """A warning in one line, as errors are; that nobody listens is no reason to stop."""
+    with contextlib.suppress(OSError):
+        print(f"{command}: warning: {in_flags(message)}", file=sys.stderr, flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; errors are one line on standard error and exit status 2, a closed pipe ends it quietly."""
     if sys.stdout is None or sys.stderr is None or sys.stdin is None:
@@ -250,7 +271,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if getattr(options, "threads", None) is not None:
             check_integer(options.threads, "--threads", low=1)
         module = importlib.import_module(f".{options.command}", __name__)
-        status: int | None = module.run(options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = partial(_show_warning, command)
+            status: int | None = module.run(options)
         sys.stdout.flush()
         return status or 0
     except SystemExit:
@@ -266,7 +290,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except (ValueError, OSError, ImportError, MemoryError) as error:
-        print(f"{command}: {one_line(error)}", file=sys.stderr)
+        print(f"{command}: {in_flags(error)}", file=sys.stderr)
         if isinstance(error, OSError):
             close_quietly()
         return 2

@@ -39,13 +39,19 @@ class Columns:
         named = {"sequence": options.sequence, "time": options.time}
         used = {role: None if name is False else name or known.get(role) for role, name in named.items()}
         remembered = frozenset(role for role, name in named.items() if name is None)
-        return cls(options.features, label, used["sequence"], used["time"], remembered)
+        return cls(getattr(options, "features", None), label, used["sequence"], used["time"], remembered)
 
     def step(self, given: str | None, model: Model) -> float | None:
         """The time of one step: what is given, or what the model remembers."""
         if given is not None and self.time is None:
             raise ValueError("--step goes with --time")
-        return checked_step(given, "--step") or checked_step(model.settings.get("time_step"), "the model's time_step")
+        return step_of(given, model)
+
+    def hint(self, role: str) -> str:
+        """What to do where the column of a role is not there, if the model remembers it."""
+        if role not in self.remembered:
+            return ""
+        return f". The model was learned with it as the {role}: use --{role}, or --no-{role}"
 
     def read(self, path: Path, header: bool) -> Table:
         """The table, with labels, sequences and times as they stand in the file."""
@@ -54,9 +60,7 @@ class Columns:
         for role, name in named.items():
             if name is not None and name not in table.columns:
                 problem = f"--{role}: there is {no_column(name, table.columns)}"
-                if role in self.remembered:
-                    problem += f". The model was learned with it as the {role}: use --{role}, or --no-{role}"
-                raise InputError(problem, path)
+                raise InputError(problem + self.hint(role), path)
         return table
 
     def sequence_of(self, table: Table) -> str | None:
@@ -82,6 +86,11 @@ class Columns:
         return names
 
 
+def step_of(given: str | None, model: Model) -> float | None:
+    """The time of one step: what is given, or what the model remembers."""
+    return checked_step(given, "--step") or checked_step(model.settings.get("time_step"), "the model's time_step")
+
+
 @dataclass(frozen=True)
 class Ordered:
     """Rows of whole sequences one after the other, in the order of the file within each."""
@@ -99,7 +108,7 @@ def ordered(table: Table, columns: Columns, step: float | None) -> tuple[Ordered
     times = table.times(columns.time)[order]
     try:
         step = usual_step(times, lengths) if step is None else step
-        return Ordered(order, lengths, gaps(times, lengths, step)), step
+        return Ordered(order, lengths, gaps(times, lengths, step, columns.time)), step
     except TimeError as problem:
         if problem.row is None:
             raise InputError(f"{problem} give --step as a number", table.path, column=columns.time) from None

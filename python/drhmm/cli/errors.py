@@ -9,6 +9,11 @@ def one_line(error: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
 
 
+def in_flags(error: object) -> str:
+    """The same with the names of flags instead of arguments of Python."""
+    return one_line(error).replace("novelty=True", "--novelty")
+
+
 class InputError(ValueError):
     """A mistake in a file of the user, with its place: file, line and column as far as they are known."""
 

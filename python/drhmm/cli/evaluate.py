@@ -6,6 +6,7 @@ import argparse
 import json
 
 from .. import io
+from .._labels import UnseenLabelError
 from ..evaluation import evaluate
 from ..summary import remembered_columns
 from .columns import Columns, model_features, ordered
@@ -44,6 +45,9 @@ def run(options: argparse.Namespace) -> None:
             unknown=None,
             n_threads=options.threads,
         )
+    except UnseenLabelError as error:
+        message = f"the label {error.label!r} was never seen in training"
+        raise table.error(message, int(rows.order[error.row]), label) from None
     except ValueError as error:
         if str(error).startswith("y has "):
             raise InputError(str(error).removeprefix("y "), options.data, column=label) from None

@@ -13,18 +13,27 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import io
+from .._labels import UNKNOWN
 from .._sequences import as_sequences
 from .._tables import NamedColumns
+from .._text_tables import TextTable, printable, share
 from .._validation import Array, Lengths, check_integer
 from ..estimator import DensityRatioHMM
-from ..evaluation import evaluate
+from ..evaluation import Evaluation, evaluate
 from ..features import Framing, complete_rows
 from ..model import METHODS
 from ..summary import COLUMNS
 from .columns import Columns, ordered
+from .errors import InputError
 from .output import say
 from .tables import check_target
 from .values import checked_step
+
+#: Held-out sequences whose accuracy is printed, at most.
+MOST_NAMED = 20
+
+#: By how much smoothing must be worse than each frame alone to be told.
+CLEARLY = 0.03
 
 
 def run(options: argparse.Namespace) -> None:
@@ -43,6 +52,8 @@ def run(options: argparse.Namespace) -> None:
     rows, step = ordered(table, columns, checked_step(options.step, "--step"))
     X = table.numbers(names)[rows.order]
     y = None if options.label is None else table.labels(options.label)[rows.order]
+    if y is not None and options.states is None and all(label is None for label in y.tolist()):
+        raise InputError("no row has a label: give --states N to learn without", options.data, column=options.label)
     # A gap in time ends a sequence: nobody knows what happened in it.
     lengths = as_sequences(X, rows.lengths, dt=rows.dt).unbroken
     say(f"read {options.data}: {_described(X, y, lengths, names, options.window)}")
@@ -63,15 +74,13 @@ def run(options: argparse.Namespace) -> None:
         unknown=None,
     )
     begin = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        estimator.fit(NamedColumns(X, names), y, lengths=lengths)
-    for warning in caught:
-        print(f"drhmm fit: warning: {warning.message}", file=sys.stderr)
+    estimator.fit(NamedColumns(X, names), y, lengths=lengths)
     say(f"learned in {time.perf_counter() - begin:.1f} s: {_chosen(estimator)}")
     if y is not None and options.holdout > 0:
-        held_out, words = _split(rows.lengths, options.holdout, options.seed, columns.sequence_of(table))
-        say(f"held-out accuracy: {_measured(estimator, X, y, lengths, held_out, words)}")
+        column = columns.sequence_of(table)
+        held_out, words = _split(rows.lengths, options.holdout, options.seed, column)
+        owners = None if column is None else table.identities(column)[rows.order]
+        say(f"held-out accuracy: {_measured(estimator, X, y, lengths, held_out, words, owners)}")
 
     remembered = {"label": columns.label, "sequence": columns.sequence, "time": columns.time}
     settings = dict(estimator.model_.settings) | {COLUMNS: remembered}
@@ -91,8 +100,9 @@ def _described(X: Array, y: Any, lengths: Lengths, names: list[str], window: int
     if y is not None:
         known = np.array([label is not None for label in y.tolist()])
         values, counts = np.unique(np.array(y[known].tolist()), return_counts=True)
-        parts.append("labels " + ", ".join(f"{value} ({count:,})" for value, count in zip(values, counts, strict=True)))
-        if not known.all():
+        named = ", ".join(f"{value} ({count:,})" for value, count in zip(values, counts, strict=True))
+        parts.append(f"labels {named}" if named else "no labels")
+        if named and not known.all():
             parts.append(f"{int((~known).sum()):,} rows without a label")
     if 1 < window <= max(lengths):
         framing = Framing(np.zeros(X.shape[1]), np.ones(X.shape[1]), window)
@@ -129,6 +139,7 @@ def _measured(
     lengths: Lengths,
     held_out: npt.NDArray[np.bool_],
     words: str,
+    owners: npt.NDArray[Any] | None,
 ) -> str:
     """Accuracy and tables of held-out rows, by a second model that did not learn from them."""
     (train, train_lengths), (test, test_lengths) = (_part(held_out == side, lengths) for side in (False, True))
@@ -145,8 +156,41 @@ def _measured(
         return f"not measured: {error}"
     spoken = {"smooth": "smoothed", "filter": "filtered", "frame": "each frame alone"}
     accuracies = ", ".join(f"{found[method].accuracy:.1%} {spoken[method]}" for method in METHODS)
-    tables = "\n\n".join(table.as_text() for table in found["smooth"].tables())
+    _warn_of_poor(found["smooth"], found["frame"], len(lengths))
+    own = [] if owners is None else [_by_sequence(found["smooth"], owners[test])]
+    tables = "\n\n".join(table.as_text() for table in [*own, *found["smooth"].tables()])
     return f"{accuracies} ({found['smooth'].n_frames:,} labelled rows, {words}, learned without them)\n\n{tables}\n"
+
+
+def _by_sequence(found: Evaluation, owners: npt.NDArray[Any]) -> TextTable:
+    """The accuracy of each held-out sequence by its name."""
+    known = found.truth != UNKNOWN
+    right = found.posteriors.argmax(axis=1) == found.truth
+    rows = []
+    for name in dict.fromkeys(owners.tolist()):
+        own = known & (owners == name)
+        rows.append([printable(name), f"{own.sum():,}", share(right[own].mean()) if own.any() else "-"])
+    left_out = f"; {MOST_NAMED} of {len(rows):,}" if len(rows) > MOST_NAMED else ""
+    return TextTable(f"held-out sequences{left_out}", ["sequence", "frames", "accuracy"], rows[:MOST_NAMED])
+
+
+def _warn_of_poor(smoothed: Evaluation, alone: Evaluation, n_sequences: int) -> None:
+    """Warn of labels that are worse than the simplest ones, and of smoothing that does harm."""
+    if smoothed.accuracy < smoothed.baseline:
+        warnings.warn(
+            f"the held-out accuracy, {share(smoothed.accuracy)}, is below that of always saying the most frequent "
+            f"label, {share(smoothed.baseline)}: what was learned does not carry over to rows that were held out",
+            UserWarning,
+            stacklevel=2,
+        )
+    if n_sequences > 1 and smoothed.accuracy < alone.accuracy - CLEARLY:
+        warnings.warn(
+            f"smoothing, {share(smoothed.accuracy)}, is worse than each frame alone, {share(alone.accuracy)}: "
+            "sequences may differ from one another, for example by offsets, and columns that are standardised within "
+            "each sequence may help",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _split(lengths: Lengths, share: float, seed: int, sequence: str | None) -> tuple[npt.NDArray[np.bool_], str]:

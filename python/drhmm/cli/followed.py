@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from .._dates import Seconds, WholeSeconds, moment
 from .._files import write_atomically
 from .._json import strict_json
+from .._times import Seconds as StepSeconds
 from .._times import steps_between
 from .._validation import Array, shown
 from ..alarms import Alarm, Episode
@@ -22,7 +24,7 @@ from ..exceptions import SnapshotError
 from ..model import Model
 from ..streaming import Stream
 from .lines import Observation
-from .values import identity, moment
+from .values import identity
 
 VERSION = 1
 _FORMAT = "drhmm stream"
@@ -45,6 +47,8 @@ class Followed:
         stream, dt = self.stream, 1
         if step is not None:
             now = moment(observation.time)
+            if isinstance(step, StepSeconds) and not isinstance(now, Seconds | WholeSeconds):
+                raise ValueError(f"the time is a number, whose unit nobody knows, and a step of {step:g} s has one")
             dt = steps_between(None if self.last is None else moment(self.last), now, step)
         posterior = stream.step(observation.sample, dt)
         self.last = observation.time
@@ -54,27 +58,27 @@ class Followed:
         novelty = None if stream.model.novelty is None else stream.lagged_novelty
         return self._answer(stream.n_frames - 1 - stream.lag, posterior, novelty)
 
-    def events(self, observation: Observation, alarm: Alarm) -> Iterator[dict[str, Any]]:
+    def events(self, observation: Observation) -> Iterator[dict[str, Any]]:
         """Begin and end of alarms that the last observation brought."""
         stream = self.stream
         ended, going_on, frame = stream.ended_alarm, stream.alarm, stream.n_frames - 1
         if ended is not None:
             yield self._event("alarm ends", ended, frame, observation.time)
         if going_on is not None and going_on.begin == frame:
-            event = self._event("alarm begins", going_on, frame, observation.time)
-            if stream.model.window == 1:
-                parts = stream.model.novelty_columns(np.asarray(observation.sample, dtype=np.float64)[None])
-                event["columns"] = {str(name): share for name, share in alarm.columns_of(parts)}
-            yield event
+            yield self._event("alarm begins", going_on, frame, observation.time)
 
     def _event(self, name: str, episode: Episode, frame: int, time: Any) -> dict[str, Any]:
         event: dict[str, Any] = {} if self.sequence is None else {"sequence": self.sequence}
         event |= {"event": name, "frame": frame}
         if time is not None:
             event["time"] = time
+        score = episode.score
         if name == "alarm ends":
             event |= {"begin": episode.begin, "end": episode.end, "peak": episode.peak}
-        return event | {"score": episode.score}
+        elif episode.cause == "sum":
+            score = self.stream.alarm_sum
+        columns = {str(column): share for column, share in episode.columns}
+        return event | {"level": episode.cause, "score": score, "columns": columns}
 
     def pending(self) -> Iterator[dict[str, Any]]:
         """Answers to the frames that wait, at the end of the sequence."""
@@ -164,7 +168,7 @@ class FollowedSequences:
         """What the observation, which its sequence has taken, means for alarms."""
         if self._alarm is None:
             return []
-        return list(self._sequences[observation.sequence].events(observation, self._alarm))
+        return list(self._sequences[observation.sequence].events(observation))
 
     def n_answered(self, sequence: str | None) -> int:
         """How many frames of a sequence have their answer, and so which one waits for it first."""

@@ -15,6 +15,9 @@ from ..model import Model
 from ..summary import COLUMNS, SCALE_REASON, TYPICAL
 from .output import say
 
+#: What is told of an alarm.
+ALARM = ("false_alarms", "per", "hold_off", "sum_level", "frame_level", "n_normal")
+
 
 def run(options: argparse.Namespace) -> None:
     """Print the content of a model file, for people or as JSON."""
@@ -30,7 +33,7 @@ def as_json(model: Model) -> dict[str, Any]:
     """The content of a model, arrays of the chain among it."""
     evidence = model.evidence
     assert isinstance(evidence, PooledEvidence)
-    novelty, durations = model.novelty, model.durations
+    novelty, durations, alarm = model.novelty, model.durations, model.own_alarm
     return {
         "fingerprint": model.fingerprint,
         "classes": model.classes.tolist()
@@ -48,6 +51,7 @@ def as_json(model: Model) -> dict[str, Any]:
         "prior_shift": evidence.prior_shift,
         "transition_temper": 1.0 if model.tempering is None else model.tempering.temper,
         "novelty": None if novelty is None else {"rate": novelty.rate, "duration": novelty.duration},
+        "alarm": None if alarm is None else {name: getattr(alarm, name) for name in ALARM},
         "durations": {
             "mean": [mean if np.isfinite(mean) else None for mean in durations.mean.tolist()],
             "shape": durations.shape.tolist(),

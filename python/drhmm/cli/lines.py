@@ -15,8 +15,12 @@ from .._json import unique_names
 from .._validation import Array, shown
 from ..model import Model
 from . import values
+from .columns import Columns
 from .errors import InputError, NamesError
 from .tables import header_names, is_number, listed
+
+#: One sequence, without times.
+NO_ROLES = Columns(None, None, None, None)
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,7 @@ class LineReader:
         model: Model,
         *,
         kind: str = "auto",
-        sequence: str | None = None,
-        time: str | None = None,
+        roles: Columns = NO_ROLES,
         columns: Sequence[str] | None = None,
         header: bool = False,
         file: str = "<stdin>",
@@ -52,8 +55,9 @@ class LineReader:
         self._has_names = names is not None
         self._kind = kind
         self._header = header
-        self._sequence, self._time = sequence, time
-        self._others = [name for name in (sequence, time) if name is not None]
+        self._sequence, self._time = roles.sequence, roles.time
+        named = {roles.sequence: roles.hint("sequence"), roles.time: roles.hint("time")}
+        self._others = {name: hint for name, hint in named.items() if name is not None}
         self._file = file
         self._places: dict[str, int] = {}
         self._n_fields = 0
@@ -119,15 +123,17 @@ class LineReader:
             self._features = free
         for name in [*self._features, *self._others]:
             if name not in names:
-                raise NamesError(f"there is no column {name!r}; there are {listed(names)}", self._file, line)
+                problem = f"there is no column {name!r}; there are {listed(names)}{self._others.get(name, '')}"
+                raise NamesError(problem, self._file, line)
             self._places[name] = names.index(name)
         self._n_fields = len(names)
 
     def _count(self, fields: Sequence[str], line: int) -> None:
         """The places of the features if there are no names."""
         if self._others:
-            message = f"there are no names of columns, but --{'sequence' if self._sequence else 'time'} needs them"
-            raise NamesError(f"{message}; use --columns, or --header", self._file, line)
+            role, (name, hint) = "sequence" if self._sequence else "time", next(iter(self._others.items()))
+            message = f"there are no names of columns, but --{role} needs {name!r}; use --columns, or --header"
+            raise NamesError(message + hint, self._file, line)
         if len(fields) != len(self._features):
             message = f"{len(fields)} fields, the model was learned from {len(self._features)} features"
             raise NamesError(message, self._file, line)
@@ -150,15 +156,16 @@ class LineReader:
             raise self._error(f"not JSON{column}: {getattr(error, 'msg', error)}", line) from None
         if isinstance(entry, list):
             if self._others:
-                raise self._error("a list has no names; --sequence and --time need objects", line)
+                hint = next(iter(self._others.values()))
+                raise self._error(f"a list has no names; --sequence and --time need objects{hint}", line)
             if len(entry) != len(self._features):
                 raise self._error(f"{len(entry)} numbers, the model needs {len(self._features)}", line)
             return Observation(self._sample(dict(zip(self._features, entry, strict=True)), line))
         if not isinstance(entry, dict):
             raise self._error(f"neither an object nor a list: {shown(text)}", line)
-        for name in self._others:
+        for name, hint in self._others.items():
             if entry.get(name) is None:
-                raise self._error("there is no value", line, name)
+                raise self._error(f"there is no value{hint}", line, name)
         sequence = None if self._sequence is None else entry[self._sequence]
         time = None if self._time is None else entry[self._time]
         return Observation(self._sample(entry, line), self._name(sequence, line), time)

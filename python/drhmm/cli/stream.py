@@ -14,15 +14,15 @@ from types import FrameType
 from typing import Any
 
 from .. import io
-from .._validation import check_integer
-from ..alarms import Alarm
+from .._validation import LARGEST, check_integer, check_number
+from ..alarms import Alarm, frames_of
 from ..exceptions import ImpossibleDataError
 from ..model import Model
+from .columns import Columns, step_of
 from .errors import InputError, NamesError, one_line
 from .followed import FollowedSequences
 from .lines import LineReader, Observation
 from .tables import check_target
-from .values import checked_step
 
 #: Seconds to wait for a reader after the process was asked to end.
 PATIENCE = 1.0
@@ -141,19 +141,18 @@ def run(options: argparse.Namespace) -> int:
     check_integer(options.every, "--every", low=1)
     check_integer(options.lag, "--lag", low=0)
     model.stream(options.lag)
-    step = checked_step(options.step, "--step")
-    if options.time is None and step is not None:
-        raise ValueError("--step goes with --time")
-    if options.time is not None and step is None:
-        step = checked_step(model.settings.get("time_step"), "the model's time_step")
-        if step is None:
-            raise ValueError("--time needs --step: the model does not know how much time passes in one step")
+    columns = Columns.of(options, model, None)
+    if options.step is not None and columns.time is None and options.false_alarms is None:
+        raise ValueError("--step goes with --time or --false-alarms")
+    step = step_of(options.step, model)
+    if columns.time is not None and step is None:
+        raise ValueError("--time needs --step: the model does not know how much time passes in one step")
     alarm = _alarm(model, options.false_alarms, options.hold_off, step)
     repeated = {
         "lag": options.lag,
-        "sequence": options.sequence,
-        "time": options.time,
-        "step": step,
+        "sequence": columns.sequence,
+        "time": columns.time,
+        "step": None if columns.time is None else step,
         "alarm": None if alarm is None else list(alarm.numbers()),
     }
     sequences = FollowedSequences(model, repeated, alarm)
@@ -162,8 +161,7 @@ def run(options: argparse.Namespace) -> int:
     reader = LineReader(
         model,
         kind=options.format,
-        sequence=options.sequence,
-        time=options.time,
+        roles=columns,
         columns=options.columns,
         header=options.header,
     )
@@ -174,7 +172,7 @@ def run(options: argparse.Namespace) -> int:
     progress, undelivered = _Progress(), None
     with _Lines() as lines:
         try:
-            _follow(options, lines, reader, sequences, progress)
+            _follow(options, lines, reader, sequences, progress, columns.time)
             if options.snapshot is None:
                 for followed in sequences:
                     for answer in followed.pending():
@@ -194,25 +192,22 @@ def run(options: argparse.Namespace) -> int:
     return 130 if lines.signal == signal.SIGINT else 0
 
 
-def _alarm(model: Model, false_alarms: str | None, hold_off: str, step: float | None) -> Alarm | None:
+def _alarm(model: Model, false_alarms: str | None, hold_off: str | None, step: float | None) -> Alarm | None:
     """The alarm of --false-alarms, such as 1/7d or 2/10000; that of the model by default."""
     if false_alarms is None:
+        if hold_off is not None:
+            raise ValueError("--hold-off goes with --false-alarms")
         return model.own_alarm
     number, slash, period = false_alarms.partition("/")
     try:
-        asked = float(number)
+        asked = check_number(float(number), "--false-alarms", low=0, high=LARGEST, low_open=True)
     except ValueError:
         slash = ""
     if not slash:
         raise ValueError(f"--false-alarms must be a number in a time, such as 1/7d or 2/10000, got {false_alarms!r}")
-    return model.alarm(asked, _frames_or_time(period), _frames_or_time(hold_off), step=step)
-
-
-def _frames_or_time(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    per = frames_of(period, "the time of --false-alarms", step, low=1, remedy="--step")
+    pause = None if hold_off is None else frames_of(hold_off, "--hold-off", step, low=0, remedy="--step")
+    return model.alarm(asked, per, pause, step=step)
 
 
 def _follow(
@@ -221,6 +216,7 @@ def _follow(
     reader: LineReader,
     sequences: FollowedSequences,
     progress: _Progress,
+    time: str | None,
 ) -> None:
     n_frames = 0
     while True:
@@ -233,7 +229,7 @@ def _follow(
             if observation is None:
                 continue
             _wait_for_reader(lines, sequences.n_answered(observation.sequence), observation.sequence)
-            answer = _answer(sequences, observation, progress.line, options.time)
+            answer = _answer(sequences, observation, progress.line, time)
         except NamesError:
             raise
         except InputError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import os
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._dates import exact, moment
 from .._files import write_atomically
 from .._tables import no_column
 from .._times import TICKS
@@ -87,7 +87,7 @@ class Table:
             return self._dates(name, column)
         if _is_finite(column):
             return column if column.dtype.kind in "iu" else column.astype(np.float64)
-        return _exact(self._each(name, column, values.moment))
+        return exact(self._each(name, column, moment))
 
     def _dates(self, name: str, column: Column) -> Column:
         """Dates or durations in a unit whose length is known."""
@@ -128,22 +128,6 @@ class Table:
             except ValueError as problem:
                 raise self.error(str(problem), row, name) from None
         return result
-
-
-def _exact(times: list[Any]) -> Column:
-    """Times of rows as an array that loses no digits: of integers, dates or numbers, or else of objects."""
-    kinds = {type(time) for time in times}
-    if kinds == {float}:
-        return np.array(times)
-    with contextlib.suppress(OverflowError):
-        if kinds == {values.WholeSeconds}:
-            return np.array(times, dtype=np.int64).view("M8[s]")
-        if kinds <= {int, values.WholeSeconds}:
-            return np.array(times, dtype=np.int64)
-        if kinds <= {int, values.WholeSeconds, values.Seconds} and all(10**9 % time.denominator == 0 for time in times):
-            ticks = [time.numerator * (10**9 // time.denominator) for time in times]
-            return np.array(ticks, dtype=np.int64).view("M8[ns]")
-    return np.array(times, dtype=object)
 
 
 def _is_finite(column: Column) -> bool:

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from .._labels import bridged
 from .._validation import as_lengths, as_matrix, as_transmat
 from ..durations import Durations
 from ..stays import Stays
@@ -26,7 +27,8 @@ def durations(
 ) -> list[Axes]:
     """Draw how long states last, one panel per state: seen stays as bars, learned ones as a line.
 
-    Only whole stays are drawn: the first and the last of a sequence may be cut. The picture ends at 20,000 frames.
+    Only whole stays are drawn: the first and the last of a sequence may be cut, and so may those beside an unknown
+    label. Unknown labels between two equal ones belong to the stay. The picture ends at 20,000 frames.
 
     Parameters
     ----------
@@ -53,7 +55,8 @@ def durations(
     whole = [np.zeros(0, dtype=np.int64)] * durations.n_states
     if states is not None:
         codes = as_states(states, len(states), durations.n_states, names=names)
-        seen = Stays.of(codes, as_lengths(lengths, len(codes)))
+        parts = as_lengths(lengths, len(codes))
+        seen = Stays.of(bridged(codes, parts), parts)
         kinds = np.repeat(seen.kinds, seen.counts, axis=0)
         kinds = kinds[kinds[:, 2:].all(axis=1)]
         whole = [kinds[kinds[:, 0] == state, 1] for state in range(durations.n_states)]

@@ -22,7 +22,10 @@ def _as_events(values: Any, name: str) -> npt.NDArray[np.bool_]:
         raise ValueError(f"{name} is empty")
     wrong = np.flatnonzero(~np.isin(array, (0, 1)))
     if len(wrong) > 0:
-        raise ValueError(f"{name} has {array[wrong[0]]!r} at frame {wrong[0]}: it is 0 or 1, False or True")
+        raise ValueError(
+            f"{name} has {array[wrong[0]]!r} at frame {wrong[0]}: it is 0 or 1, False or True; leave out the frames of "
+            "unknown label, in the scores as well"
+        )
     events: npt.NDArray[np.bool_] = array.astype(bool)
     if events.all() or not events.any():
         raise ValueError(f"{name} is {array[0]!r} at every frame: both kinds are needed")

@@ -1,7 +1,8 @@
-"""A sequence with its true states and the probabilities of the states over time."""
+"""A sequence with its states and the probabilities of the states over time."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,39 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from .._labels import UNKNOWN
-from .._validation import as_matrix
+from .._validation import as_matrix, as_steps
 from .style import as_curves, as_states, color, new_figure, place_of, runs, state_names
 
+#: Lines of the columns: greys, which are the colours of no state, first plain and then dashed.
+GREYS = ("#222222", "#777777", "#AAAAAA")
+DASHES = ("-", "--", ":", "-.")
 
-def _strip(axes: Axes, states: npt.NDArray[np.int64]) -> None:
+
+def _signal(axes: Axes, samples: npt.NDArray[np.float64], columns: Any, parts: list[int], first: int) -> None:
+    """One line per column, broken at gaps."""
+    names = [""] * samples.shape[1] if columns is None else [str(name) for name in columns]
+    if len(names) != samples.shape[1]:
+        raise ValueError(f"columns must have one name for each of {samples.shape[1]} columns, got {len(names)}")
+    for k, name in enumerate(names):
+        style: dict[str, Any] = {"color": GREYS[k % len(GREYS)], "linestyle": DASHES[k // len(GREYS) % len(DASHES)]}
+        for begin, end in pairwise(parts):
+            label = name if begin == 0 else ""
+            axes.plot(np.arange(begin, end) + first, samples[begin:end, k], linewidth=0.8, label=label, **style)
+    if columns is not None and len(names) <= len(GREYS) * len(DASHES):
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+    axes.set_ylabel("signal")
+
+
+def _strip(axes: Axes, states: npt.NDArray[np.int64], name: str, first: int) -> None:
     for begin, end, state in runs(states):
-        axes.axvspan(begin - 0.5, end - 0.5, color=color(state), linewidth=0)
+        axes.axvspan(first + begin - 0.5, first + end - 0.5, color=color(state), linewidth=0)
     axes.set_yticks([])
+    axes.set_ylabel(name, rotation=0, ha="right", va="center")
 
 
-def _stack(axes: Axes, posteriors: npt.NDArray[np.float64]) -> None:
+def _stack(axes: Axes, posteriors: npt.NDArray[np.float64], first: int) -> None:
     """Probabilities of all states on top of one another, each frame as wide as one step."""
-    edges = np.repeat(np.arange(len(posteriors) + 1) - 0.5, 2)[1:-1]
+    edges = np.repeat(np.arange(len(posteriors) + 1) + first - 0.5, 2)[1:-1]
     heights = np.repeat(posteriors, 2, axis=0).T
     axes.stackplot(edges, heights, colors=[color(k) for k in range(len(heights))], linewidth=0)
     axes.set_ylim(0, 1)
@@ -35,7 +56,11 @@ def sequence(
     posteriors: Any,
     *,
     states: Any = None,
+    name: str = "true",
     names: Any = None,
+    columns: Any = None,
+    dt: Any = None,
+    first: int = 0,
     title: str | None = None,
     figure: Figure | None = None,
 ) -> list[Axes]:
@@ -47,11 +72,19 @@ def sequence(
         Samples, one line per column.
     posteriors : array of shape (T, S), or mapping of str to such arrays
         The probability of each state at each frame: one panel, or one for each name.
-    states : array of shape (T,), optional
-        True states, as indices or as labels, -1, None or NaN where unknown; drawn as a strip. The share of known frames
-        that each panel gets right is then added to its name.
+    states : array of shape (T,), or mapping of str to such arrays, optional
+        States, as indices or as labels, -1, None or NaN where unknown; drawn as a strip, or one for each name.
+    name : str
+        What a single strip is called. The share of known frames that a panel gets right is added to its name if a strip
+        is called "true".
     names : sequence, optional
         Names of the states for the legend, such as ``model.classes``.
+    columns : sequence, optional
+        Names of the columns for a legend beside the signal, such as ``model.feature_names``.
+    dt : array of int, shape (T,), optional
+        Steps of the chain since the frame before, as in `Model.predict_proba`: a dotted line marks a gap.
+    first : int
+        The number of the first frame.
     title : str, optional
         Title of the figure.
     figure : matplotlib.figure.Figure, optional
@@ -64,42 +97,50 @@ def sequence(
     """
     samples = as_matrix(X, "X")
     curves = as_curves(posteriors, "posteriors")
-    panels = {name: as_matrix(values, place_of("posteriors", name)) for name, values in curves.items()}
+    panels = {curve: as_matrix(values, place_of("posteriors", curve)) for curve, values in curves.items()}
     n_states = next(iter(panels.values())).shape[1]
-    for name, values in panels.items():
+    for curve, values in panels.items():
         if values.shape != (len(samples), n_states):
             raise ValueError(
-                f"{place_of('posteriors', name)} must have shape {(len(samples), n_states)}, got {values.shape}"
+                f"{place_of('posteriors', curve)} must have shape {(len(samples), n_states)}, got {values.shape}"
             )
-    truth = None if states is None else as_states(states, len(samples), n_states, names=names)
+    given = {} if states is None else as_curves(states, "states")
+    strips = {
+        strip or name: as_states(values, len(samples), n_states, place_of("states", strip), names=names)
+        for strip, values in given.items()
+    }
     labels = state_names(names, n_states)
+    steps = None if dt is None else as_steps(dt, len(samples))
+    gaps = [] if steps is None else (np.flatnonzero(steps[1:] > 1) + 1).tolist()
 
-    heights = [2.2] + ([] if truth is None else [0.35]) + [1.0] * len(panels)
+    heights = [2.2] + [0.35] * len(strips) + [1.0] * len(panels)
     if figure is None:
         figure = new_figure(10, 0.9 * sum(heights) + 1.2)
     axes: list[Axes] = list(
         figure.subplots(len(heights), 1, sharex=True, gridspec_kw={"height_ratios": heights}, squeeze=False)[:, 0]
     )
-    top, *lower = axes
-    top.plot(samples, linewidth=0.8, color="#333333" if samples.shape[1] == 1 else None)
-    top.set_ylabel("signal")
-    if truth is not None:
-        _strip(lower[0], truth)
-        lower[0].set_ylabel("true", rotation=0, ha="right", va="center")
-        lower = lower[1:]
-    for axis, (name, values) in zip(lower, panels.items(), strict=True):
-        _stack(axis, values)
-        words = [name] if name else []
+    _signal(axes[0], samples, columns, [0, *gaps, len(samples)], first)
+    for axis, (strip, codes) in zip(axes[1:], strips.items(), strict=False):
+        _strip(axis, codes, strip, first)
+    truth = strips.get("true")
+    for axis, (curve, values) in zip(axes[1 + len(strips) :], panels.items(), strict=True):
+        _stack(axis, values, first)
+        words = [curve] if curve else []
         if truth is not None and (truth != UNKNOWN).any():
             right = (values.argmax(axis=1) == truth)[truth != UNKNOWN]
-            words.append(f"{right.mean():.0%} of frames right")
+            words.append(f"{right.mean():.1%} of frames right")
         axis.set_title(", ".join(words), loc="left", fontsize=9, pad=3)
-    axes[-1].set_xlim(-0.5, len(samples) - 0.5)
+    axes[-1].set_xlim(first - 0.5, first + len(samples) - 0.5)
     axes[-1].set_xlabel("frame")
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
+        for gap in gaps:
+            axis.axvline(first + gap - 0.5, color="white", linewidth=1.6)
+            axis.axvline(first + gap - 0.5, color="#222222", linewidth=1.0, linestyle=":")
     patches = [Patch(color=color(k), label=label) for k, label in enumerate(labels)]
-    figure.legend(handles=patches, loc="outside upper right", ncols=min(n_states, 8), frameon=False, fontsize=9)
+    # A narrow screen shows the left side first.
+    place: Any = "outside upper left" if title is None else "outside upper right"
+    figure.legend(handles=patches, loc=place, ncols=min(n_states, 8), frameon=False, fontsize=9)
     if title is not None:
         figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return axes

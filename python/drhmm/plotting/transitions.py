@@ -16,9 +16,9 @@ def _written(probability: float) -> str:
     """Exact zeros and ones stand out; everything else has two digits that say something."""
     if probability in (0.0, 1.0):
         return str(int(probability))
-    if probability < 0.01:
+    if probability < 5e-4:
         return f"{probability:.0e}".replace("e-0", "e-")
-    return f"{probability:.3f}" if probability > 0.99 else f"{probability:.2f}"
+    return f"{probability:.2f}" if 0.01 <= probability <= 0.99 else f"{probability:.3f}"
 
 
 def transitions(transmat: Any, *, names: Any = None, ax: Axes | None = None) -> Axes:
