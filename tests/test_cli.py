@@ -674,7 +674,8 @@ class TestStream:
         result = piped(["stream", folder / "forgetful.drhmm", "--bad-lines", "skip"], "1,2\n1,oops\n2,1\n")
         assert result.returncode == 0
         assert [json.loads(line)["frame"] for line in result.stdout.splitlines()] == [0, 1]
-        assert result.stderr == "drhmm stream: <stdin>, line 2, column 'speed': not a number: 'oops'\n"
+        assert result.stderr.startswith("drhmm stream: <stdin>, line 2, column 'speed': not a number: 'oops'")
+        assert result.stderr.count("\n") == 1
 
     @pytest.mark.slow
     def test_a_line_without_end_can_be_skipped(self, folder):

@@ -482,7 +482,7 @@ class TestFirstFormat:
 
     def test_its_snapshot_is_refused_with_its_format(self):
         snapshot = np.load(self.PATH.with_suffix(".npz"))["snapshot"].tobytes()
-        with pytest.raises(drhmm.SnapshotError, match="has the format 1, this version of drhmm reads 3"):
+        with pytest.raises(drhmm.SnapshotError, match="has the format 1, this version of drhmm reads 4"):
             drhmm.load(self.PATH).resume(snapshot)
 
     def test_is_saved_in_the_format_of_today(self):

@@ -120,7 +120,7 @@ def quick_systems(monkeypatch):
     monkeypatch.setattr(
         ratio_systems,
         "novelty",
-        counted("ratio", lambda test, *_: probabilities_from_truth(test, ["abnormal"])["abnormal"]),
+        counted("ratio", lambda test, *_: (probabilities_from_truth(test, ["abnormal"])["abnormal"], None)),
     )
     monkeypatch.setattr(
         ratio_systems, "multi_class", counted("ratio multi", lambda test, *_: probabilities_from_truth(test, KNOWN))
