@@ -86,6 +86,7 @@ class TestFit:
         found = drhmm.dask.fit(DensityRatioHMM(**SETTINGS), ddf, **ROLES)
         assert_same(found, in_memory())
 
+    @pytest.mark.slow
     def test_everything_that_cross_validation_chooses(self):
         searched = SETTINGS | {"sigma": "cv", "rho": "cv", "evidence_scale": "cv"}
         found = drhmm.dask.fit(DensityRatioHMM(**searched), dd.from_pandas(DF, npartitions=3), **ROLES)
@@ -107,6 +108,7 @@ class TestFit:
         found = drhmm.dask.fit(DensityRatioHMM(**SETTINGS), dd.from_pandas(mixed, npartitions=4, sort=False), **ROLES)
         assert_same(found, in_memory(mixed))
 
+    @pytest.mark.slow
     def test_rows_in_any_order_of_time(self):
         shuffled = DF.sample(frac=1, random_state=0)
         ddf = dd.from_pandas(shuffled, npartitions=4, sort=False)

@@ -97,6 +97,7 @@ class TestUnknown:
         smoothed = self.chain(*model).run("smooth", log_ratios, [5], None, 1)
         assert_allclose(smoothed, self.enumerated(log_ratios, *model)[0], atol=1e-12)
 
+    @pytest.mark.slow
     def test_the_best_path_is_the_best_segmentation(self, case):
         log_ratios, *model = problem(8, 6, case, unknown=True)
         path = self.chain(*model).run("viterbi", log_ratios, [6], None, 1)

@@ -109,6 +109,7 @@ class TestLabels:
         assert_array_equal(fitted.classes_, ["a", "b", "c"])
         assert_array_equal(fitted.classes_[fitted.predict_proba(X).argmax(axis=1)], fitted.predict(X))
 
+    @pytest.mark.slow
     def test_unknown_labels_in_a_list_of_strings_are_not_made_into_text(self, data):
         X, y = data
         for unknown in (None, float("nan")):

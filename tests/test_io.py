@@ -206,7 +206,6 @@ class TestDamage:
                 with pytest.raises(ModelFormatError):
                     from_bytes(bytes(changed))
 
-    @pytest.mark.quick
     def test_cut_short_anywhere(self, content):
         for size in range(0, len(content), max(1, len(content) // 4000)):
             with pytest.raises(ModelFormatError):
@@ -524,6 +523,7 @@ class TestThirdFormat:
 
 
 class TestWriting:
+    @pytest.mark.slow
     def test_the_old_file_stays_when_the_disk_is_full(self, tmp_path):
         path = tmp_path / "model.drhmm"
         live.model("plain").save(path)

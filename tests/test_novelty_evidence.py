@@ -179,6 +179,7 @@ class TestSources:
         fitted = DensityRatioHMM(1, novelty=True, n_basis=50, random_state=0).fit(X)
         assert np.mean((fitted.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.97
 
+    @pytest.mark.slow
     def test_partly_labelled(self):
         fitted = DensityRatioHMM(novelty=True, n_basis=50, random_state=0).fit(X, np.where(np.arange(400) < 300, Y, -1))
         assert np.mean((fitted.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.95

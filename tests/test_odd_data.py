@@ -105,6 +105,7 @@ class TestOutliers:
     X = np.random.default_rng(1).normal(size=(500, 2)) + 4 * np.outer(Y, [1, 0])
     X[250, 0] = 10_000
 
+    @pytest.mark.slow
     def test_do_not_rule_learning_without_labels(self):
         with pytest.warns(UserWarning, match="X has values in column 0 so far from all others"):
             states = DensityRatioHMM(2, n_basis=100, random_state=0).fit(self.X).predict(self.X)

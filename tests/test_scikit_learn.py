@@ -172,6 +172,7 @@ class TestSearches:
 
 
 class TestHeldOut:
+    @pytest.mark.slow
     def test_cross_val_predict_by_sequences_is_exact(self, sequences):
         # It passes nothing to predict: held-out rows are one sequence, as they are when one sequence is held out.
         X, y, groups = sequences
@@ -199,6 +200,7 @@ class TestHeldOut:
         assert_allclose(probabilities.sum(axis=1), 1)
         assert np.mean(calibrated.predict(X[:50]) == y[:50]) > 0.9
 
+    @pytest.mark.slow
     def test_a_calibrated_classifier_can_be_the_evidence(self, sequences):
         X, y, groups = sequences
         evidence = FromClassifier(CalibratedClassifierCV(LogisticRegression(), cv=3))

@@ -234,6 +234,7 @@ class TestEstimator:
         fitted = estimator().fit(X, y)
         assert_allclose(fitted.transmat_.diagonal(), 1 - 1 / fitted.model_.durations.mean)
 
+    @pytest.mark.slow
     def test_weights_of_classes_change_the_mean(self, regular):
         (X, y), _ = regular
         plain, weighted = (estimator(class_weight=w).fit(X, y) for w in (None, {0: 1.0, 1: 2.0, 2: 1.0}))
@@ -270,6 +271,7 @@ class TestBlocks:
         assert_array_equal(parts.model_.stages.sizes, whole.model_.stages.sizes)
         assert_allclose(parts.model_.stages.stay, whole.model_.stages.stay)
 
+    @pytest.mark.slow
     def test_a_cluster_learns_what_fit_learns(self, regular):
         import dask.dataframe as dd
         import pandas as pd

@@ -50,6 +50,7 @@ def test_many_sequences_of_any_length(variant, name, n_states):
     assert_allclose(posteriors, np.concatenate(expected), rtol=1e-11, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PASSES)
 @pytest.mark.parametrize("n_states", [2, 3, 16])
 @pytest.mark.parametrize("spread", [0.0, 1e-3, 0.1])
@@ -62,6 +63,7 @@ def test_chains_that_do_not_forget_within_a_warm_up(variant, name, n_states, spr
     assert_allclose(run(variant, name, (log_ratios, transmat, startprob), [9000]), expected, rtol=1e-9, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PASSES)
 def test_one_sequence_that_forgets_slowly_among_others(variant, name):
     chain = sticky(3, 1e-4)
