@@ -28,7 +28,7 @@ _TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)?\s*([a-z]+)\s*")
 Step: TypeAlias = "float | str | timedelta | np.timedelta64"
 
 
-class Seconds(float):
+class StepSeconds(float):
     """The time of one step with its unit: it goes with dates and durations only."""
 
 
@@ -49,13 +49,13 @@ def as_step(step: Any, name: str = "step") -> float | None:
             raise ValueError(
                 f"{name} must be a positive number, or a number with a unit ({', '.join(UNITS)}), got {step!r}"
             )
-        step = Seconds(seconds)
+        step = StepSeconds(seconds)
     elif isinstance(step, timedelta):  # that of pandas is one
-        step = Seconds(step.total_seconds())
+        step = StepSeconds(step.total_seconds())
     elif isinstance(step, np.timedelta64):
-        step = Seconds(step / np.timedelta64(1, "s"))
+        step = StepSeconds(step / np.timedelta64(1, "s"))
     number = check_number(step, name, low=0, low_open=True)
-    return Seconds(number) if isinstance(step, Seconds) else number
+    return StepSeconds(number) if isinstance(step, StepSeconds) else number
 
 
 #: The largest share of distances that are not one step, and the fewest distances, without a warning: less than the
@@ -102,7 +102,7 @@ def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float, name: str) -> S
     The step is in seconds where times are dates or durations. A warning, with the name of the column of times, tells of
     a step that does not suit them.
     """
-    if isinstance(step, Seconds) and times.dtype.kind not in "OMm":
+    if isinstance(step, StepSeconds) and times.dtype.kind not in "OMm":
         raise TimeError(f"times are numbers, whose unit nobody knows, and a step of {step:g} s has one;")
     inside = np.flatnonzero(~_begins(lengths))
     before, now = times[inside - 1], times[inside]

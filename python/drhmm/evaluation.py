@@ -139,11 +139,17 @@ class Evaluation:
 
     def as_dict(self) -> dict[str, Any]:
         """All figures as JSON can hold them, None for NaN."""
-        figures: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("n_frames", "n_left_out", "method", "accuracy", "baseline", "macro_f1", "log_loss")
-        }
-        figures["calibration_error"] = self.calibration_error
+        names = (
+            "n_frames",
+            "n_left_out",
+            "method",
+            "accuracy",
+            "baseline",
+            "macro_f1",
+            "log_loss",
+            "calibration_error",
+        )
+        figures: dict[str, Any] = {name: getattr(self, name) for name in names}
         figures["classes"] = self.labels
         for name in ("precision", "recall", "f1", "true_stays", "predicted_stays"):
             figures[name] = [float(value) if np.isfinite(value) else None for value in getattr(self, name)]

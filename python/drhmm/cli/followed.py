@@ -16,8 +16,7 @@ import numpy as np
 from .._dates import Seconds, WholeSeconds, moment
 from .._files import write_atomically
 from .._json import strict_json
-from .._times import Seconds as StepSeconds
-from .._times import steps_between
+from .._times import StepSeconds, steps_between
 from .._validation import Array, shown
 from ..alarms import Alarm, Episode
 from ..exceptions import SnapshotError
