@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from drhmm import _core
 from drhmm._stages import StageChain
 from drhmm.durations import Durations, stages_of
+from drhmm.exceptions import ImpossibleDataError
 from drhmm.novelty import Novelty
 from drhmm.reference import durations as dense
 from drhmm.reference import recursion as reference
@@ -134,6 +136,54 @@ class TestDenseExpansion:
         filled, rows = reference.fill_gaps(log_ratios, dt)
         expected = StageChain.of(*chain).run("smooth", filled, [len(filled)], None, 1)[rows]
         assert_allclose(StageChain.of(*chain).run("smooth", log_ratios, [20], dt, 1), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+@pytest.mark.parametrize("case", CASES)
+class TestBestPath:
+    """The native best segmentation against the readable one, on sequences too long to enumerate."""
+
+    NOVELTY = Novelty(0.02, 6.0)
+
+    def problem(self, seed, n_frames, case, unknown, **more):
+        log_ratios, transmat, startprob, stages, prior = problem(seed, n_frames, case, unknown=unknown, **more)
+        ours = StageChain.of(transmat, startprob, stages, *((self.NOVELTY, prior) if unknown else ()))
+        own = (prior, self.NOVELTY.rate, self.NOVELTY.duration) if unknown else None
+        return log_ratios, ours, (transmat, startprob, *parts(stages), own)
+
+    def log_probability(self, path, log_ratios, chain):
+        evidence = reference.prepare(log_ratios)[np.arange(len(path)), path].sum()
+        return np.log(dense.segmentation_probability(path, *chain)) + evidence
+
+    def assert_as_probable(self, log_ratios, ours, chain):
+        path = ours.run("viterbi", log_ratios, [len(log_ratios)], None, 1)
+        best = self.log_probability(dense.viterbi(log_ratios, *chain), log_ratios, chain)
+        assert_allclose(self.log_probability(path, log_ratios, chain), best, rtol=1e-12)
+
+    def test_it_is_as_probable_as_that_of_the_reference(self, case, unknown):
+        self.assert_as_probable(*self.problem(14, 300, case, unknown))
+
+    def test_steps_of_a_gap_are_steps_without_evidence(self, case, unknown):
+        log_ratios, ours, chain = self.problem(15, 60, case, unknown)
+        dt = np.random.default_rng(1).integers(1, 9, size=60)
+        filled, rows = reference.fill_gaps(log_ratios, dt)
+        assert_array_equal(ours.run("viterbi", log_ratios, [60], dt, 1), dense.viterbi(filled, *chain)[rows])
+
+    def test_its_probability_is_that_of_its_segments(self, case, unknown):
+        log_ratios, ours, chain = self.problem(16, 150, case, unknown)
+        _, path, (log_probability,) = _core.viterbi(ours.native, log_ratios, [150])
+        assert_allclose(log_probability, self.log_probability(path, log_ratios, chain))
+
+    def test_evidence_that_is_far_apart_excludes_states(self, case, unknown):
+        log_ratios, ours, chain = self.problem(17, 200, case, unknown, spread=400.0)
+        log_ratios[:, 0][log_ratios[:, 0] < -600] = -np.inf
+        self.assert_as_probable(log_ratios, ours, chain)
+
+    def test_impossible_evidence_is_named(self, case, unknown):
+        log_ratios, ours, _ = self.problem(18, 20, case, unknown)
+        log_ratios[13] = -np.inf
+        with pytest.raises(ImpossibleDataError, match="frame 13"):
+            ours.run("viterbi", log_ratios, [20], None, 1)
 
 
 def test_stages_of_one_each_are_the_plain_chain():

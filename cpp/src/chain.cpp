@@ -6,6 +6,7 @@
 
 #include "drhmm/recursion/live_steps.hpp"
 #include "drhmm/recursion/path.hpp"
+#include "drhmm/recursion/segmentation.hpp"
 #include "drhmm/recursion/sparse.hpp"
 #include "drhmm/recursion/stages.hpp"
 #include "drhmm/recursion/stretches.hpp"
@@ -19,14 +20,14 @@ class ChainEngine : public GroupRunner {
  public:
   virtual Status sequence(Pass pass, const Evidence& evidence, const Answers& answers,
                           const StretchGroup& group) const = 0;
-  virtual Status path(const Evidence& evidence, Index begin, Index n_frames, const Vector& log_start, GapPaths& gaps,
-                      std::int64_t* path, double* log_probability) const = 0;
+  virtual Status path(const Evidence& evidence, Index begin, Index n_frames, GapPaths& gaps, std::int64_t* path,
+                      double* log_probability) const = 0;
   virtual LiveEngine live() const = 0;
   virtual RowMatrix transmat() const = 0;  // (states, states)
 };
 
 // Quick: the operator of groups and of whole sequences in double; General: that of everything else.
-// make_logs: makes the operator of best paths when it is first needed.
+// make_logs: makes what best paths need when they are first asked for: an operator with logarithms, or StayRules.
 template <class Quick, class General, class MakeLogs>
 class ChainEngineOf final : public ChainEngine {
  public:
@@ -53,9 +54,15 @@ class ChainEngineOf final : public ChainEngine {
       return SequenceRecursion<General, General>(facts_, general_, general_, evidence, answers, group).run(pass);
     }
   }
-  Status path(const Evidence& evidence, Index begin, Index n_frames, const Vector& log_start, GapPaths& gaps,
-              std::int64_t* path, double* log_probability) const override {
-    return best_path(logs_.get(make_logs_), log_start, evidence, begin, n_frames, gaps, path, log_probability);
+  Status path(const Evidence& evidence, Index begin, Index n_frames, GapPaths& gaps, std::int64_t* path,
+              double* log_probability) const override {
+    const Logs& logs = logs_.get(make_logs_);
+    if constexpr (std::is_same_v<Logs, StayRules>) {
+      return (void)gaps, best_path(logs, evidence, begin, n_frames, path, log_probability);
+    } else {
+      const Vector log_start = facts_.log_start(evidence.steps(begin) - 1);
+      return best_path(logs, log_start, evidence, begin, n_frames, gaps, path, log_probability);
+    }
   }
   LiveEngine live() const override {
     return {facts_.needs_scaled(), quick_.n_states(), std::make_unique<LiveStepsOf<double, General>>(facts_, general_),
@@ -80,7 +87,8 @@ class ChainEngineOf final : public ChainEngine {
   Quick quick_;
   General general_;
   MakeLogs make_logs_;
-  Lazy<decltype(std::declval<MakeLogs>()())> logs_;
+  using Logs = decltype(std::declval<MakeLogs>()());
+  Lazy<Logs> logs_;
 };
 
 }  // namespace
@@ -140,7 +148,8 @@ class Chain::Parts {
       stage += size;
     }
     if (rules.has_unknown) facts_.start[n_stages] = startprob[startprob.size() - 1];
-    make(Stages(rules, false), Stages(rules, false), [rules] { return Stages(rules, true); });
+    const StayRules stays{rules, startprob};
+    make(Stages(rules), Stages(rules), [stays] { return stays; });
     const RowMatrix a = engine_->transmat();
     facts_.bits = smallest_in_bits(a.data(), a.size());
     set_facts(a.minCoeff());
@@ -182,8 +191,8 @@ class Chain::Parts {
     GapPaths gaps(*facts_.powers, *facts_.scaled_powers);
     return for_each_sequence(starts, n_threads, {}, [&](Index k) {
       const Index begin = starts.start(k);
-      return engine_->path(evidence, begin, starts.start(k + 1) - begin, log_start(evidence.steps(begin) - 1), gaps,
-                           path, log_probabilities == nullptr ? nullptr : log_probabilities + k);
+      return engine_->path(evidence, begin, starts.start(k + 1) - begin, gaps, path,
+                           log_probabilities == nullptr ? nullptr : log_probabilities + k);
     });
   }
 
@@ -274,16 +283,6 @@ class Chain::Parts {
       }
     }
     return 0;
-  }
-
-  // Log probabilities of the states after so many steps; what happened before the first frame is summed over.
-  Vector log_start(std::int64_t steps) const {
-    NumberVector<Scaled> message = facts_.start.cast<Scaled>();
-    const auto& squares = facts_.scaled_powers->reach(std::max<std::int64_t>(steps, 1));
-    for (std::size_t k = 0; steps >> k != 0; ++k) {
-      if ((steps >> k & 1) != 0) message = (squares.of[k]->matrix.transpose() * message).eval();
-    }
-    return message.unaryExpr([](const Scaled& x) { return x.log(); });
   }
 
   // Calls one(k) for every sequence that is not done; reports the first that failed.

@@ -84,7 +84,6 @@ class Dense {
   DRHMM_INLINE void by_column(const Value* m, Value* out) const {
     copy_values(m, n_states(), out);
   }
-  Index column_of(Index state) const { return state; }
 
   // sums_ij += before_i after_j; a count is that times A_ij.
   template <class Value>
@@ -173,7 +172,8 @@ class Dense {
         static_cast<int>(kTile) / kLanes<double> > 0 ? static_cast<int>(kTile) / kLanes<double> : 1;
     constexpr Index kStep = kRegisters * kLanes<double>;
     for (Index first = 0; first < stride_; first += kStep) {
-      Lanes<double> sums[2][kRegisters] = {};  // two at a time: one alone would wait for itself
+      Lanes<double> sums[2][kRegisters];  // two at a time: one alone would wait for itself
+      for (int r = 0; r < kRegisters; ++r) sums[0][r] = sums[1][r] = Lanes<double>{};
       const double* row = matrix + first;
       Index i = 0;
       const auto add = [&](int which) {

@@ -148,15 +148,15 @@ template <class Operator>
 DRHMM_INLINE void ordinary_steps(const Operator& op, const double* weights, Index first, Index count, Best* scores,
                                  Best* next, Origins<Operator::kStates>& origins) {
   constexpr int kN = Operator::kStates;
-  const Index n = kN > 0 ? kN : op.n_states(), n_columns = kN > 0 ? kN : op.n_columns();
+  const Index n = kN > 0 ? kN : op.n_states();
   Best fixed[kN > 0 ? 2 * kN : 1];
   Best *const now = kN > 0 ? fixed : scores, *const then = kN > 0 ? fixed + kN : next;
   for (Index i = 0; i < n; ++i) now[i].score = scores[i].score;  // not as pairs: see copy_values
-  for (Index k = 0; k < count; ++k, weights += n_columns) {
+  for (Index k = 0; k < count; ++k, weights += n) {
     for (Index i = 0; i < n; ++i) now[i].from = i;
     op.forward(now, then);
     origins.set(first + k, then, n);
-    for (Index i = 0; i < n; ++i) now[i].score = then[i].score + weights[kN > 0 ? i : op.column_of(i)];
+    for (Index i = 0; i < n; ++i) now[i].score = then[i].score + weights[i];
   }
   for (Index i = 0; i < n; ++i) scores[i].score = now[i].score;
 }
@@ -165,7 +165,7 @@ DRHMM_INLINE void ordinary_steps(const Operator& op, const double* weights, Inde
 template <class Operator>
 Status careful_step(const Operator& op, const Evidence& evidence, Index frame, Index t, GapPaths& gaps, Best* scores,
                     Best* next, Origins<Operator::kStates>& origins, double* plain, double& total) {
-  const Index n = op.n_states(), n_columns = op.n_columns();
+  const Index n = op.n_states();
   if (t > 0) {
     for (Index i = 0; i < n; ++i) scores[i].from = i;
     const std::int64_t dt = evidence.steps(frame);
@@ -177,18 +177,18 @@ Status careful_step(const Operator& op, const Evidence& evidence, Index frame, I
     origins.set(t, next, n);
     for (Index i = 0; i < n; ++i) scores[i].score = next[i].score;
   }
-  std::copy_n(evidence.row(frame), n_columns, plain);
-  make_plain(plain, n_columns);
-  for (Index c = 0; c < n_columns; ++c) {
+  std::copy_n(evidence.row(frame), n, plain);
+  make_plain(plain, n);
+  for (Index c = 0; c < n; ++c) {
     if (plain[c] != plain[c]) return {Outcome::partial_nan, t, c};
   }
   double pivot = kNever;
   for (Index i = 0; i < n; ++i) {
-    if (scores[i].score > kNever) pivot = std::max(pivot, plain[op.column_of(i)]);
+    if (scores[i].score > kNever) pivot = std::max(pivot, plain[i]);
   }
   if (pivot == kNever) return {Outcome::impossible, t, -1};
   for (Index i = 0; i < n; ++i) {
-    if (scores[i].score > kNever) scores[i].score += plain[op.column_of(i)] - pivot;
+    if (scores[i].score > kNever) scores[i].score += plain[i] - pivot;
   }
   total += pivot;
   return {};
@@ -208,7 +208,7 @@ Status best_path(const Operator& op, const Vector& log_start, const Evidence& ev
   detail::Origins<Operator::kStates> origins(n_frames, n);
   std::vector<Best> memory(static_cast<std::size_t>(2 * room));
   Best *const scores = memory.data(), *const next = scores + room;
-  std::vector<double> weights(static_cast<std::size_t>(kBlock * op.n_columns()));
+  std::vector<double> weights(static_cast<std::size_t>(kBlock * n));
   for (Index i = 0; i < n; ++i) scores[i] = Best(log_start[i]);
   double total = 0;
   for (Index t = 0, count = 1; t < n_frames; t += count, count = std::min(kBlock, n_frames - t)) {
@@ -233,7 +233,7 @@ Status best_path(const Operator& op, const Vector& log_start, const Evidence& ev
   }
   if (log_probability != nullptr) *log_probability = total + scores[state].score;
   for (Index t = n_frames - 1; t >= 0; --t) {
-    path[begin + t] = op.column_of(state);
+    path[begin + t] = state;
     state = origins(t, state);
   }
   return {};

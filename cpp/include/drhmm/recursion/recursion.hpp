@@ -30,6 +30,15 @@ struct ChainFacts {
   std::unique_ptr<Powers<double>> powers;
   std::unique_ptr<Powers<Scaled>> scaled_powers;
 
+  // Log probabilities of the states after so many steps; what happened before the first frame is summed over.
+  Vector log_start(std::int64_t steps) const {
+    NumberVector<Scaled> message = start.cast<Scaled>();
+    const auto& squares = scaled_powers->reach(std::max<std::int64_t>(steps, 1));
+    for (std::size_t k = 0; steps >> k != 0; ++k) {
+      if ((steps >> k & 1) != 0) message = (squares.of[k]->matrix.transpose() * message).eval();
+    }
+    return message.unaryExpr([](const Scaled& x) { return x.log(); });
+  }
   bool needs_scaled() const { return way == Way::scaled || (way == Way::best && bits > 60); }
   const Powers<double>& powers_in(const double*) const { return *powers; }
   const Powers<Scaled>& powers_in(const Scaled*) const { return *scaled_powers; }
@@ -56,7 +65,7 @@ class Recursion {
         budget_((550 - kBlock * facts.bits) * 0.6931471805599453),
         is_streamed_(posteriors_are_streamed()),
         memory_(static_cast<std::size_t>((capacity + 1) * (stride_ + columns_) + (kBlock + 1) * columns_ +
-                                         4 * (stride_ + kPadding) + (answers.counts == nullptr ? 0 : op.n_counts()) +
+                                         5 * (stride_ + kPadding) + (answers.counts == nullptr ? 0 : op.n_counts()) +
                                          16)),
         is_careful_(static_cast<std::size_t>(capacity / kBlock), 0) {
     Value* at = memory_.data();
@@ -65,10 +74,11 @@ class Recursion {
     weights = take(capacity * columns_);
     posteriors_ = take(kBlock * columns_ + kLanes<double>);
     one_ = take(stride_ + kPadding), two_ = take(stride_ + kPadding), three_ = take(stride_ + kPadding);
+    other_ = take(stride_ + kPadding);
     reach_ = take(columns_);
     sums_ = at;
     if (answers.counts != nullptr) forget_counts();
-    for (Value* scratch : {one_, two_, three_}) std::fill_n(scratch, stride_ + kPadding, Value{});
+    for (Value* scratch : {one_, two_, three_, other_}) std::fill_n(scratch, stride_ + kPadding, Value{});
     row_.resize(static_cast<std::size_t>(columns_));
   }
 
@@ -213,21 +223,7 @@ class Recursion {
   Index stride_here() const { return kN > 0 ? kN : stride_; }
   Index columns_here() const { return kN > 0 ? kN : columns_; }
 
-  DRHMM_INLINE Value sum_of(const Value* m) const {
-    if constexpr (std::is_same_v<Value, double> && kLanes<double> > 1 && kN == 0) {
-      Lanes<double> some{};
-      Index i = 0;
-      for (; i + kLanes<double> <= n_states(); i += kLanes<double>) some += load(m + i);
-      double sum = 0;
-      for (; i < n_states(); ++i) sum += m[i];
-      for (int l = 0; l < kLanes<double>; ++l) sum += lane_of(some, l);
-      return sum;
-    } else {
-      Value sum = m[0];
-      for (Index i = 1; i < n_states(); ++i) sum += m[i];
-      return sum;
-    }
-  }
+  DRHMM_INLINE Value sum_of(const Value* m) const { return sum(m, n_states()); }
 
   // Multiplies by a power of two, so that the sum is at the top; entries that are possible stay above the floor. What
   // forward messages are divided by is remembered for the likelihood.
@@ -540,12 +536,13 @@ class Recursion {
   DRHMM_INLINE void steps_backward(Index first, Index count, Index place, Value* b, const Value* before,
                                    bool is_written) {
     Value registers[kInRegisters ? 2 * kN : 1];
-    Value* const back = kInRegisters ? registers : b;
-    Value* const next = kInRegisters ? registers + kN : one_;
+    Value* back = kInRegisters ? registers : b;
+    Value* next = kInRegisters ? registers + kN : other_;
     if constexpr (kInRegisters) copy_values(b, kN, back);
     for (Index k = count - 1; k >= 0; --k) {
       const Value* const f = messages + (place + k) * stride_here();
       const Value* const w = weights + (place + k) * columns_here();
+      if constexpr (!kInRegisters) prefetch_step(place + k - 2);
       if (is_careful || k == count - 1) {
         if (!facts_.is_mixing) drop_unreachable(f, back);
         rescale<false>(back);
@@ -573,7 +570,11 @@ class Recursion {
         across_gap<false>(dt, back);
       } else if (kLanesHere > 1 || starting == 0) {  // nothing is before the start of a sequence
         op_.backward(back, w, next);
-        copy_values(next, stride_here(), back);
+        if constexpr (kInRegisters) {
+          copy_values(next, kN, back);
+        } else {
+          std::swap(back, next);
+        }
       }
       if constexpr (with_counts) {
         const Value* const earlier = k > 0 ? f - stride_here() : before;
@@ -584,7 +585,18 @@ class Recursion {
         if (group_.cut(first + k) != 0) show(first + k, back, &Edges::back_to_begin, &Edges::back_to_end);
       }
     }
-    if constexpr (kInRegisters) copy_values(back, kN, b);
+    if (back != b) copy_values(back, stride_here(), b);
+  }
+
+  // Messages of many states do not stay in the cache until they are read again.
+  DRHMM_INLINE void prefetch_step(Index place) const {
+    constexpr Index kLine = 8;  // numbers
+    const Index n_numbers = Index{sizeof(Value) / sizeof(double)};
+    if (place < 0) return;
+    const auto* const f = reinterpret_cast<const double*>(messages + place * stride_);
+    const auto* const w = reinterpret_cast<const double*>(weights + place * columns_);
+    for (Index k = 0; k < n_numbers * stride_; k += kLine) prefetch_read(f + k);
+    for (Index k = 0; k < n_numbers * columns_; k += kLine) prefetch_read(w + k);
   }
 
   void set_unknown(std::uint8_t lanes, Value* m) const {
@@ -780,7 +792,7 @@ class Recursion {
   bool is_streamed_;
   KeptMemory<Value> memory_;
   std::vector<char> is_careful_;  // blocks that are remembered
-  Value *posteriors_, *one_, *two_, *three_, *reach_, *sums_;
+  Value *posteriors_, *one_, *two_, *three_, *other_, *reach_, *sums_;
   std::vector<double> row_;
   Status status_;
   bool at_floor_ = false;

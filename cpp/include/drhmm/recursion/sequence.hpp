@@ -75,7 +75,7 @@ class SequenceRecursion {
         evidence_(evidence),
         answers_(answers),
         group_(group),
-        piece_(std::max<Index>(65536 / (quick.template stride<double>() + quick.n_columns()) / 64 * 64, 64)),
+        piece_(std::max<Index>(kRemembered / (quick.template stride<double>() + quick.n_columns()) / 64 * 64, 64)),
         n_pieces_((group.n_steps() + piece_ - 1) / piece_),
         narrow_(facts, quick, evidence, answers, group, piece_),
         gains_(static_cast<std::size_t>(n_pieces_), 0.0) {}
@@ -91,6 +91,7 @@ class SequenceRecursion {
   }
 
  private:
+  static constexpr Index kRemembered = Index{1} << 19;  // numbers; a sequence that needs more goes forward twice
   using Message = std::vector<double>;
   using WideMessage = std::vector<Scaled>;
 

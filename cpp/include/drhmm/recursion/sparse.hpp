@@ -69,7 +69,6 @@ class Sparse {
   DRHMM_INLINE void by_column(const Value* m, Value* out) const {
     std::copy_n(m, n_, out);
   }
-  Index column_of(Index state) const { return state; }
 
   template <class Value>
   DRHMM_INLINE void count(const Value* before, const Value* after, Value* sums) const {

@@ -7,10 +7,11 @@
 // leads to all stages of the known states by `back`.
 #pragma once
 
-#include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "drhmm/recursion/chain.hpp"
+#include "drhmm/recursion/dense.hpp"
 #include "drhmm/recursion/values.hpp"
 #include "drhmm/types.hpp"
 
@@ -20,34 +21,28 @@ class Stages {
  public:
   static constexpr int kStates = 0;
 
-  // With logarithms of all probabilities for best paths.
-  Stages(const StageRules& rules, bool logarithms)
-      : n_known_(rules.leaving.rows()), n_stages_(rules.stay.size()), has_unknown_(rules.has_unknown) {
-    const auto number = [&](double p) { return logarithms ? std::log(p) : p; };
+  explicit Stages(const StageRules& rules)
+      : n_known_(rules.leaving.rows()),
+        n_stages_(rules.stay.size()),
+        has_unknown_(rules.has_unknown),
+        leaving_(rules.leaving) {
     const double known = 1 - rules.rate;
     for (Index i = 0; i < n_known_; ++i) {
       first_.push_back(i == 0 ? 0 : last_.back() + 1);
       last_.push_back(first_.back() + rules.size[at(i)] - 1);
-      leave_.push_back(number(known * rules.leave[i]));
-      enter_first_.push_back(number(1 - rules.skip[i]));
-      enter_last_.push_back(number(rules.skip[i]));
+      size_.push_back(rules.size[at(i)]);
+      leave_.push_back(known * rules.leave[i]);
+      enter_first_.push_back(1 - rules.skip[i]);
+      enter_last_.push_back(rules.skip[i]);
       for (Index u = first_.back(); u <= last_.back(); ++u) {
-        column_.push_back(i);
-        stay_.push_back(number(known * rules.stay[u]));
-        arrive_.push_back(number(u == first_.back() ? 0 : known * (1 - rules.stay[u - 1])));
-        advance_.push_back(number(u == last_.back() ? 0 : known * (1 - rules.stay[u])));
-        back_.push_back(number(has_unknown_ ? rules.back[u] : 0));
+        stay_.push_back(known * rules.stay[u]);
+        arrive_.push_back(u == first_.back() ? 0 : known * (1 - rules.stay[u - 1]));
+        advance_.push_back(u == last_.back() ? 0 : known * (1 - rules.stay[u]));
+        back_.push_back(has_unknown_ ? rules.back[u] : 0);
       }
     }
-    rate_ = number(rules.rate);
-    keep_ = number(rules.keep);
-    if (has_unknown_) column_.push_back(n_known_);
-    for (Index i = 0; i < n_known_; ++i) {
-      for (Index j = 0; j < n_known_; ++j) {
-        leaving_.push_back(number(rules.leaving(i, j)));
-        entering_.push_back(number(rules.leaving(j, i)));
-      }
-    }
+    rate_ = rules.rate;
+    keep_ = rules.keep;
   }
 
   Index n_states() const { return n_stages_ + (has_unknown_ ? 1 : 0); }
@@ -63,80 +58,31 @@ class Stages {
   Index n_counts() const { return n_known_ * n_known_ + n_known_; }
 
   template <class Value>
-  DRHMM_INLINE void forward(const Value* DRHMM_RESTRICT in, Value* DRHMM_RESTRICT out) const {
-    Value leaving[Chain::kMostWithDurations], entering[Chain::kMostWithDurations];
-    for (Index i = 0; i < n_known_; ++i) leaving[i] = in[last_[at(i)]] * leave_[at(i)];
-    product(leaving_.data(), leaving, entering);
-    const double *const DRHMM_RESTRICT stay = stay_.data(), *const DRHMM_RESTRICT arrive = arrive_.data();
-    out[0] = in[0] * stay[0];
-    for (Index u = 1; u < n_stages_; ++u) {
-      Value sum = in[u] * stay[u];
-      sum += in[u - 1] * arrive[u];
-      out[u] = sum;
-    }
-    for (Index j = 0; j < n_known_; ++j) {
-      out[first_[at(j)]] += entering[j] * enter_first_[at(j)];
-      out[last_[at(j)]] += entering[j] * enter_last_[at(j)];
-    }
-    if (has_unknown_) {
-      Value known = in[0];
-      for (Index u = 1; u < n_stages_; ++u) known += in[u];
-      for (Index u = 0; u < n_stages_; ++u) out[u] += in[n_stages_] * back_[at(u)];
-      Value unknown = in[n_stages_] * keep_;
-      unknown += known * rate_;
-      out[n_stages_] = unknown;
-    }
-    out[n_states()] = zero<Value>();
-  }
-  template <class Value>
-  DRHMM_INLINE void backward(const Value* DRHMM_RESTRICT in, Value* DRHMM_RESTRICT out) const {
-    Value entered[Chain::kMostWithDurations], left[Chain::kMostWithDurations];
-    for (Index j = 0; j < n_known_; ++j) entered[j] = value_of_entering(in, j);
-    product(entering_.data(), entered, left);
-    const double *const DRHMM_RESTRICT stay = stay_.data(), *const DRHMM_RESTRICT advance = advance_.data();
-    for (Index u = 0; u < n_stages_; ++u) {
-      Value sum = in[u] * stay[u];
-      sum += in[u + 1] * advance[u];
-      out[u] = sum;
-    }
-    for (Index i = 0; i < n_known_; ++i) out[last_[at(i)]] += left[i] * leave_[at(i)];
-    if (has_unknown_) {
-      Value unknown = in[n_stages_] * keep_;
-      for (Index u = 0; u < n_stages_; ++u) unknown += in[u] * back_[at(u)];
-      for (Index u = 0; u < n_stages_; ++u) out[u] += in[n_stages_] * rate_;
-      out[n_stages_] = unknown;
-    }
-    out[n_states()] = zero<Value>();
+  DRHMM_INLINE void forward(const Value* in, Value* out) const {
+    step<false>(in, in, out);
   }
   template <class Value>
   DRHMM_INLINE void forward(const Value* in, const Value* w, Value* out) const {
-    forward(in, out);
-    weigh(out, w);
+    step<true>(in, w, out);
   }
-  // in is used up
   template <class Value>
-  DRHMM_INLINE void backward(Value* in, const Value* w, Value* out) const {
-    weigh(in, w);
-    backward(in, out);
+  DRHMM_INLINE void backward(const Value* in, Value* out) const {
+    step_back<false>(in, in, out);
+  }
+  template <class Value>
+  DRHMM_INLINE void backward(const Value* in, const Value* w, Value* out) const {
+    step_back<true>(in, w, out);
   }
   template <class Value>
   DRHMM_INLINE void weigh(Value* m, const Value* w) const {
-    for (Index i = 0; i < n_known_; ++i) {
-      const Value weight = w[i];
-      for (Index u = first_[at(i)]; u <= last_[at(i)]; ++u) m[u] = m[u] * weight;
-    }
+    for (Index i = 0; i < n_known_; ++i) multiply(m + first_[at(i)], size_[at(i)], w[i]);
     if (has_unknown_) m[n_stages_] = m[n_stages_] * w[n_known_];
   }
   template <class Value>
   DRHMM_INLINE void by_column(const Value* m, Value* out) const {
-    for (Index i = 0; i < n_known_; ++i) {
-      Value sum = m[first_[at(i)]];
-      for (Index u = first_[at(i)] + 1; u <= last_[at(i)]; ++u) sum += m[u];
-      out[i] = sum;
-    }
+    for (Index i = 0; i < n_known_; ++i) out[i] = sum(m + first_[at(i)], size_[at(i)]);
     if (has_unknown_) out[n_known_] = m[n_stages_];
   }
-  Index column_of(Index state) const { return column_[at(state)]; }
 
   // Sums of states that are left for others, (M, M), and then of states that are kept, (M). Not for the unknown.
   template <class Value>
@@ -154,14 +100,95 @@ class Stages {
   }
   template <class Use>
   void for_each_count(const Use& use) const {
-    for (Index i = 0; i < n_known_; ++i) {
-      for (Index j = 0; j < n_known_; ++j) use(i * n_known_ + j, i, j, leaving_[at(i * n_known_ + j)]);
-      use(n_known_ * n_known_ + i, i, i, 1.0);
-    }
+    leaving_.for_each_count(use);
+    for (Index i = 0; i < n_known_; ++i) use(n_known_ * n_known_ + i, i, i, 1.0);
   }
 
  private:
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+  template <bool is_weighed, class Value>
+  DRHMM_INLINE void step(const Value* DRHMM_RESTRICT in, const Value* DRHMM_RESTRICT w,
+                         Value* DRHMM_RESTRICT out) const {
+    Value leaving[Chain::kMostWithDurations], entering[Chain::kMostWithDurations];
+    for (Index i = 0; i < n_known_; ++i) leaving[i] = in[last_[at(i)]] * leave_[at(i)];
+    leaving_.forward(leaving, entering);
+    out[0] = in[0] * stay_[0];
+    if constexpr (is_weighed) out[0] = out[0] * w[0];
+    for (Index i = 0; i < n_known_; ++i) {
+      const Index from = i == 0 ? 1 : first_[at(i)];
+      move<is_weighed>(in + from, in + from - 1, arrive_.data() + from, from, last_[at(i)] + 1, w + i, out + from);
+      Value entered = entering[i];
+      if constexpr (is_weighed) entered = entered * w[i];
+      out[first_[at(i)]] += entered * enter_first_[at(i)];
+      out[last_[at(i)]] += entered * enter_last_[at(i)];
+    }
+    if (has_unknown_) {
+      out[n_stages_] = in[n_stages_] * keep_;
+      out[n_stages_] += sum(in, n_stages_) * rate_;
+      if constexpr (is_weighed) out[n_stages_] = out[n_stages_] * w[n_known_];
+      for (Index i = 0; i < n_known_; ++i) {
+        Value back = in[n_stages_];
+        if constexpr (is_weighed) back = back * w[i];
+        for (Index u = first_[at(i)]; u <= last_[at(i)]; ++u) out[u] += back * back_[at(u)];
+      }
+    }
+    out[n_states()] = Value{};
+  }
+  template <bool is_weighed, class Value>
+  DRHMM_INLINE void step_back(const Value* DRHMM_RESTRICT in, const Value* DRHMM_RESTRICT w,
+                              Value* DRHMM_RESTRICT out) const {
+    Value entered[Chain::kMostWithDurations], left[Chain::kMostWithDurations];
+    for (Index j = 0; j < n_known_; ++j) {
+      entered[j] = value_of_entering(in, j);
+      if constexpr (is_weighed) entered[j] = entered[j] * w[j];
+    }
+    leaving_.backward(entered, left);
+    for (Index i = 0; i < n_known_; ++i) {
+      const Index from = first_[at(i)];
+      move<is_weighed>(in + from, in + from + 1, advance_.data() + from, from, last_[at(i)] + 1, w + i, out + from);
+      out[last_[at(i)]] += left[i] * leave_[at(i)];
+    }
+    if (has_unknown_) {
+      Value unknown = in[n_stages_];
+      if constexpr (is_weighed) unknown = unknown * w[n_known_];
+      out[n_stages_] = unknown * keep_;
+      for (Index i = 0; i < n_known_; ++i) {
+        Value back{};
+        for (Index u = first_[at(i)]; u <= last_[at(i)]; ++u) {
+          back += in[u] * back_[at(u)];
+          out[u] += unknown * rate_;
+        }
+        if constexpr (is_weighed) back = back * w[i];
+        out[n_stages_] += back;
+      }
+    }
+    out[n_states()] = Value{};
+  }
+
+  // Stages from..to-1 of one state, which stay or move to a neighbour: out <- (in stay + beside moving) w.
+  template <bool is_weighed, class Value>
+  DRHMM_INLINE void move(const Value* DRHMM_RESTRICT in, const Value* DRHMM_RESTRICT beside,
+                         const double* DRHMM_RESTRICT moving, Index from, Index to, const Value* w,
+                         Value* DRHMM_RESTRICT out) const {
+    const Value weight = *w;
+    const double* const DRHMM_RESTRICT stay = stay_.data() + from;
+    const Index n = to - from;
+    Index u = 0;
+    if constexpr (std::is_same_v<Value, double>) {
+      for (; u + kLanes<double> <= n; u += kLanes<double>) {
+        Lanes<double> some = load(in + u) * load(stay + u) + load(beside + u) * load(moving + u);
+        if constexpr (is_weighed) some *= weight;
+        store<double>(some, out + u);
+      }
+    }
+    for (; u < n; ++u) {
+      Value one = in[u] * stay[u];
+      one += beside[u] * moving[u];
+      if constexpr (is_weighed) one = one * weight;
+      out[u] = one;
+    }
+  }
 
   template <class Value>
   DRHMM_INLINE Value value_of_entering(const Value* in, Index j) const {
@@ -170,22 +197,12 @@ class Stages {
     return value;
   }
 
-  // out_j = sum_i in_i matrix_ij for the few states
-  template <class Value>
-  DRHMM_INLINE void product(const double* DRHMM_RESTRICT matrix, const Value* DRHMM_RESTRICT in,
-                            Value* DRHMM_RESTRICT out) const {
-    for (Index j = 0; j < n_known_; ++j) out[j] = in[0] * matrix[j];
-    for (Index i = 1; i < n_known_; ++i) {
-      for (Index j = 0; j < n_known_; ++j) out[j] += in[i] * matrix[i * n_known_ + j];
-    }
-  }
-
   Index n_known_, n_stages_;
   bool has_unknown_;
-  std::vector<Index> first_, last_, column_;              // of each state, and the column of each stage
+  std::vector<Index> first_, last_, size_;                // stages of each state
   std::vector<double> leave_, enter_first_, enter_last_;  // (M)
   std::vector<double> stay_, arrive_, advance_, back_;    // (stages)
-  std::vector<double> leaving_, entering_;                // (M, M) B and its transpose
+  Dense<0> leaving_;                                      // (M, M) B
   double rate_ = 0, keep_ = 0;
 };
 

@@ -65,6 +65,28 @@ DRHMM_INLINE void copy_values(const Value* from, Index n, Value* to) {
   for (Index i = 0; i < n; ++i) to[i] = from[i];
 }
 
+// A sum of values that stand side by side, and their products with a factor. Those of one message fill registers.
+template <class Value>
+DRHMM_INLINE Value sum(const Value* values, Index n) {
+  Value total{};
+  Index i = 0;
+  if constexpr (std::is_same_v<Value, double>) {
+    Lanes<double> some{};
+    for (; i + kLanes<double> <= n; i += kLanes<double>) some += load(values + i);
+    for (int l = 0; l < kLanes<double>; ++l) total += lane_of(some, l);
+  }
+  for (; i < n; ++i) total += values[i];
+  return total;
+}
+template <class Value>
+DRHMM_INLINE void multiply(Value* values, Index n, const Value& factor) {
+  Index i = 0;
+  if constexpr (std::is_same_v<Value, double>) {
+    for (; i + kLanes<double> <= n; i += kLanes<double>) store<double>(load(values + i) * factor, values + i);
+  }
+  for (; i < n; ++i) values[i] = values[i] * factor;
+}
+
 // One lane of a value.
 template <class Value>
 DRHMM_INLINE double lane(const Value& value, int l) {
