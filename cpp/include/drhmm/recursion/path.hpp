@@ -202,17 +202,17 @@ Status careful_step(const Operator& op, const Evidence& evidence, Index frame, I
 template <class Operator>
 Status best_path(const Operator& op, const Vector& log_start, const Evidence& evidence, Index begin, Index n_frames,
                  GapPaths& gaps, std::int64_t* path, double* log_probability) {
-  constexpr Index kBlock = 16;  // frames after which scores are taken from the best of them again
+  constexpr Index kSteps = 16;  // frames after which scores are taken from the best of them again
   const Index n = op.n_states();
   const Index room = op.template stride<Best>();
   detail::Origins<Operator::kStates> origins(n_frames, n);
   std::vector<Best> memory(static_cast<std::size_t>(2 * room));
   Best *const scores = memory.data(), *const next = scores + room;
-  std::vector<double> weights(static_cast<std::size_t>(kBlock * n));
+  std::vector<double> weights(static_cast<std::size_t>(kSteps * n));
   for (Index i = 0; i < n; ++i) scores[i] = Best(log_start[i]);
   double total = 0;
-  for (Index t = 0, count = 1; t < n_frames; t += count, count = std::min(kBlock, n_frames - t)) {
-    if (t % kFramesBetweenChecks < kBlock) check_interruption();
+  for (Index t = 0, count = 1; t < n_frames; t += count, count = std::min(kSteps, n_frames - t)) {
+    if (t % kFramesBetweenChecks < kSteps) check_interruption();
     if (t > 0 && detail::ordinary_weights<Operator::kStates>(evidence, begin + t, count, weights.data(), total)) {
       detail::ordinary_steps(op, weights.data(), t, count, scores, next, origins);
     } else {

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "drhmm/recursion/block_posteriors.hpp"
+#include "drhmm/recursion/block_weights.hpp"
 #include "drhmm/recursion/chain.hpp"
 #include "drhmm/recursion/kept_memory.hpp"
 #include "drhmm/recursion/powers.hpp"
@@ -47,7 +49,6 @@ struct ChainFacts {
 template <class Value, class Operator>
 class Recursion {
  public:
-  static constexpr Index kBlock = 8;
   static constexpr int kLanesHere = kWidth<Value>;
   static constexpr int kN = Operator::kStates;
 
@@ -62,17 +63,16 @@ class Recursion {
         edges_(edges),
         stride_(op.template stride<Value>()),
         columns_(op.template column_stride<Value>()),
-        budget_((550 - kBlock * facts.bits) * 0.6931471805599453),
-        is_streamed_(posteriors_are_streamed()),
         memory_(static_cast<std::size_t>((capacity + 1) * (stride_ + columns_) + (kBlock + 1) * columns_ +
                                          5 * (stride_ + kPadding) + (answers.counts == nullptr ? 0 : op.n_counts()) +
                                          16)),
-        is_careful_(static_cast<std::size_t>(capacity / kBlock), 0) {
-    Value* at = memory_.data();
+        is_careful_(static_cast<std::size_t>(capacity / kBlock), 0),
+        weigher_(evidence_, group, columns_, facts.is_mixing, (550 - kBlock * facts.bits) * kLog2),
+        posteriors_(op, group, answers.posteriors, memory_.data()) {
+    Value* at = memory_.data() + kBlock * columns_ + kLanes<double>;  // after the posteriors
     const auto take = [&](Index n) { return std::exchange(at, at + n); };
     messages = take(capacity * stride_);
     weights = take(capacity * columns_);
-    posteriors_ = take(kBlock * columns_ + kLanes<double>);
     one_ = take(stride_ + kPadding), two_ = take(stride_ + kPadding), three_ = take(stride_ + kPadding);
     other_ = take(stride_ + kPadding);
     reach_ = take(columns_);
@@ -117,7 +117,7 @@ class Recursion {
       if (facts_.is_mixing && !is_eventful && !needs_start && weigh_forward(first, m, w, f)) return true;
     }
     bool is_far = is_scaled<Value> || needs_start;
-    if constexpr (!is_scaled<Value>) is_far = !weigh(first, count, w) || needs_start;
+    if constexpr (!is_scaled<Value>) is_far = !weigher_.weigh(first, count, w, hard_) || needs_start;
     is_careful = is_eventful || is_far;
     if (is_careful) return eventful_forward(first, count, is_far, m, w, f);
     if constexpr (!is_scaled<Value>) plain_forward(m, w, f);
@@ -161,14 +161,14 @@ class Recursion {
   void posterior_of(const Value* f, const Value* b, double* out) {
     for (Index i = 0; i < n_states(); ++i) two_[i] = b == nullptr ? f[i] : f[i] * b[i];
     if (b != nullptr && !facts_.is_mixing) verify(f, b);
-    keep_posterior(two_, 0);
-    for (Index c = 0; c < n_columns(); ++c) out[c] = double(posteriors_[c]);
+    posteriors_.keep(two_, 0);
+    for (Index c = 0; c < n_columns(); ++c) out[c] = double(posteriors_.row(0)[c]);
   }
 
   // Filtered posteriors of steps that are remembered.
   void write_filtered(Index first, Index count, Index place) {
-    for (Index k = 0; k < count; ++k) keep_posterior(messages + (place + k) * stride_, k);
-    write<1>(first, count);
+    for (Index k = 0; k < count; ++k) posteriors_.keep(messages + (place + k) * stride_, k);
+    posteriors_.template write<1>(first, count);
   }
 
   // The steps from `first` on become the first ones that are remembered.
@@ -211,11 +211,10 @@ class Recursion {
   static constexpr Index kPadding = 8;  // products of squares may be padded where those of the chain are not
   static constexpr int kTop = 500;
   static constexpr double kFloor = 0x1p-450, kMatters = 0x1p-400, kSmallestSum = 0x1p-600;
-  static constexpr bool kInRegisters = kN > 0 && kN <= (kLanesHere > 1 ? 8 : 4);
-  // Rows of which the weights are made together: exponentials come in fours.
-  static constexpr Index kRowsOfWeights = kN == 2 || kN == 3 ? 4 : 1;
-  static constexpr bool kWeighsRows = kInRegisters && kRowsOfWeights * kN % 4 == 0;
-  static constexpr bool kWeighsOnTheWay = kInRegisters && !is_scaled<Value> && kN <= 4;
+  static constexpr bool kHeld = kInRegisters<Value, kN>;
+  static constexpr bool kWeighsOnTheWay = kHeld && !is_scaled<Value> && kN <= 4;
+  // Scaled has no blocks of weights: each frame has its own.
+  using Weigher = BlockWeights<std::conditional_t<is_scaled<Value>, double, Value>, kN>;
 
   static Value top() { return same<Value>(is_scaled<Value> ? 1.0 : 0x1p500); }
   Index n_states() const { return kN > 0 ? kN : op_.n_states(); }
@@ -276,116 +275,17 @@ class Recursion {
     return true;
   }
 
-  // x (kBlock, columns) <- log ratios; 0 where a stretch is over
-  void read(Index first, Index count, Value* x) const {
-    const Index n = n_columns();
-    if constexpr (kLanesHere == 1) {
-      const double* from = evidence_.row(group_[0].from + first);
-      const Index n_there = std::clamp<Index>(group_[0].n_steps() - first, 0, count);
-      for (Index k = 0; k < kBlock; ++k, from += n) {
-        for (Index c = 0; c < n; ++c) x[k * columns_here() + c] = k < n_there ? from[c] : 0.0;
-      }
-    } else {
-      const double* rows[kLanesHere];
-      bool whole = count == kBlock;
-      for (int l = 0; l < kLanesHere; ++l) {
-        rows[l] = evidence_.row(group_[l].from + first);
-        whole = whole && group_[l].n_steps() - first >= count;
-      }
-      if (whole && columns_here() == n) {
-        for (Index place = 0; place < kBlock * n; place += kLanesHere) {
-          for (int l = 0; l < kLanesHere; ++l) {
-            prefetch_read(rows[l] + place + kBlock * n);
-            x[place + l] = load(rows[l] + place);
-          }
-          transpose(x + place);
-        }
-        return;
-      }
-      for (int l = 0; l < kLanesHere; ++l) {
-        const Index n_there = std::clamp<Index>(group_[l].n_steps() - first, 0, count);
-        for (Index k = 0; k < kBlock; ++k) {
-          for (Index c = 0; c < n; ++c) put(x[k * columns_here() + c], l, k < n_there ? rows[l][k * n + c] : 0.0);
-        }
-      }
-    }
-  }
-
-  // w (kBlock, columns) <- weights of the frames; false where steps without checks could leave the range of double.
-  bool weigh(Index first, Index count, Value* w) {
-    read(first, count, w);
-    Value spread{}, check{};
-    relative(w, spread, check);
-    if (!all_below(check, HUGE_VAL)) {
-      read(first, count, w);
-      for (Index k = 0; k < kBlock; ++k) make_plain(w + k * columns_here(), n_columns());
-      check = spread = Value{};
-      relative(w, spread, check);
-      if (!all_below(check, HUGE_VAL)) {  // partly NaN, or nothing is possible
-        if constexpr (kLanesHere == 1) return false;
-        const Value one = same<Value>(1.0);
-        hard_ = check < HUGE_VAL ? hard_ : one;
-      }
-    }
-    if (facts_.is_mixing || all_below(spread, budget_)) return true;
-    if constexpr (kLanesHere > 1) {
-      const Value one = same<Value>(1.0);
-      hard_ = spread < budget_ ? hard_ : one;
-      return true;
-    }
-    return false;
-  }
-
-  // w (kBlock, columns), log ratios, <- weights; pivots too.
-  void relative(Value* w, Value& spread, Value& check) {
-    if constexpr (kWeighsRows) {
-      for (Index k = 0; k < kBlock; k += kRowsOfWeights) weigh_rows(w, k, spread, check);
-      return;
-    }
-    for (Index k = 0; k < kBlock; ++k) {
-      Value* const row = w + k * columns_here();
-      Value registers[kInRegisters ? kN : 1];
-      if constexpr (kInRegisters) copy_values(row, kN, registers);
-      relative_row(kInRegisters ? registers : row, k, spread, check);
-      if constexpr (kInRegisters) copy_values(registers, kN, row);
-    }
-    make_weights(w, kBlock * columns_here());
-  }
-  // The same for rows k.. of w.
-  DRHMM_INLINE void weigh_rows(Value* w, Index k, Value& spread, Value& check) {
-    Value* const rows = w + k * kN;
-    if constexpr (kRowsOfWeights > 1) {
-      if (facts_.is_mixing) {  // the likeliest state needs no exponential
-        check += weights_of_few<kN>(rows, pivots_of_block_ + k);
-        return;
-      }
-    }
-    Value x[kRowsOfWeights * kN];
-    copy_values(rows, kRowsOfWeights * kN, x);
-    for (Index r = 0; r < kRowsOfWeights; ++r) relative_row(x + r * kN, k + r, spread, check);
-    make_weights(x, kRowsOfWeights * kN);
-    copy_values(x, kRowsOfWeights * kN, rows);
-  }
-  DRHMM_INLINE void relative_row(Value* row, Index k, Value& spread, Value& check) {
-    if (facts_.is_mixing) {
-      make_relative<false>(row, n_columns(), pivots_of_block_[k], spread, check);
-    } else {
-      make_relative<true>(row, n_columns(), pivots_of_block_[k], spread, check);
-    }
-    for (Index c = n_columns(); c < columns_here(); ++c) row[c] = same<Value>(kNever);
-  }
-
   // ---- forward
 
   // Weights and steps of a block side by side, as each waits for itself only. False, with m as it was, if the evidence
   // is not plain.
   bool weigh_forward(Index first, Value* m, Value* w, Value* f) {
-    read(first, kBlock, w);
+    weigher_.read(first, kBlock, w);
     Value x[kN], y[kN], spread{}, check{};
     copy_values(m, kN, x);
-    for (Index k = 0; k < kBlock; k += kRowsOfWeights) {
-      weigh_rows(w, k, spread, check);
-      for (Index r = k; r < k + kRowsOfWeights; ++r) {
+    for (Index k = 0; k < kBlock; k += Weigher::kRowsTogether) {
+      weigher_.weigh_rows(w, k, spread, check);
+      for (Index r = k; r < k + Weigher::kRowsTogether; ++r) {
         op_.forward(x, w + r * kN, y);
         for (int i = 0; i < kN; ++i) f[r * kN + i] = x[i] = y[i];
       }
@@ -394,12 +294,12 @@ class Recursion {
     rescale<true>(x);
     copy_values(x, kN, f + (kBlock - 1) * kN);
     copy_values(x, kN, m);
-    for (Index k = 0; k < kBlock; ++k) pivots_ += pivots_of_block_[k];
+    for (Index k = 0; k < kBlock; ++k) pivots_ += weigher_.pivots[k];
     return true;
   }
 
   DRHMM_INLINE void plain_forward(Value* m, const Value* w, Value* f) {
-    if constexpr (kInRegisters) {
+    if constexpr (kHeld) {
       Value x[kN], y[kN];
       copy_values(m, kN, x);
       for (Index k = 0; k < kBlock; ++k) {
@@ -415,7 +315,7 @@ class Recursion {
       rescale<true>(f + (kBlock - 1) * stride_);
       copy_values(f + (kBlock - 1) * stride_, stride_, m);
     }
-    for (Index k = 0; k < kBlock; ++k) pivots_ += pivots_of_block_[k];
+    for (Index k = 0; k < kBlock; ++k) pivots_ += weigher_.pivots[k];
   }
 
   // Blocks with starts and ends of sequences and stretches, gaps, or evidence that is far apart.
@@ -432,7 +332,7 @@ class Recursion {
           if (!condition(evidence_.row(t), m, own)) return status_.frame = t, false;
         }
       } else if constexpr (!is_scaled<Value>) {
-        pivots_ += pivots_of_block_[k];
+        pivots_ += weigher_.pivots[k];
         op_.weigh(m, own);
         const Value one = same<Value>(1.0);
         // Where the first frame speaks for states that are no start, too much is lost.
@@ -529,33 +429,33 @@ class Recursion {
     } else {
       steps_backward<with_counts, false>(first, kBlock, place, b, before, is_written);
     }
-    if (is_written) write<-1>(first, count);
+    if (is_written) posteriors_.template write<-1>(first, count);
   }
 
   template <bool with_counts, bool is_careful>
   DRHMM_INLINE void steps_backward(Index first, Index count, Index place, Value* b, const Value* before,
                                    bool is_written) {
-    Value registers[kInRegisters ? 2 * kN : 1];
-    Value* back = kInRegisters ? registers : b;
-    Value* next = kInRegisters ? registers + kN : other_;
-    if constexpr (kInRegisters) copy_values(b, kN, back);
+    Value registers[kHeld ? 2 * kN : 1];
+    Value* back = kHeld ? registers : b;
+    Value* next = kHeld ? registers + kN : other_;
+    if constexpr (kHeld) copy_values(b, kN, back);
     for (Index k = count - 1; k >= 0; --k) {
       const Value* const f = messages + (place + k) * stride_here();
       const Value* const w = weights + (place + k) * columns_here();
-      if constexpr (!kInRegisters) prefetch_step(place + k - 2);
+      if constexpr (!kHeld) prefetch_step(place + k - 2);
       if (is_careful || k == count - 1) {
         if (!facts_.is_mixing) drop_unreachable(f, back);
         rescale<false>(back);
         if (!facts_.is_mixing) verify(f, back);
       }
       if (is_written) {
-        if constexpr (kInRegisters) {
+        if constexpr (kHeld) {
           Value p[kN];
           for (int i = 0; i < kN; ++i) p[i] = f[i] * back[i];
-          keep_posterior(p, k);
+          posteriors_.keep(p, k);
         } else {
           for (Index i = 0; i < n_states(); ++i) two_[i] = f[i] * back[i];
-          keep_posterior(two_, k);
+          posteriors_.keep(two_, k);
         }
       }
       const std::uint8_t starting = is_careful ? group_.starting(first + k) : 0;
@@ -570,7 +470,7 @@ class Recursion {
         across_gap<false>(dt, back);
       } else if (kLanesHere > 1 || starting == 0) {  // nothing is before the start of a sequence
         op_.backward(back, w, next);
-        if constexpr (kInRegisters) {
+        if constexpr (kHeld) {
           copy_values(next, kN, back);
         } else {
           std::swap(back, next);
@@ -665,70 +565,6 @@ class Recursion {
 
   bool belongs(Index t, int l) const { return t >= group_[l].begin && t < group_[l].end; }
 
-  // Row k of the block <- m, summed by column and normalised.
-  DRHMM_INLINE void keep_posterior(const Value* m, Index k) {
-    Value* const out = posteriors_ + k * n_columns();
-    op_.by_column(m, out);
-    Value sum = out[0];
-    for (Index c = 1; c < n_columns(); ++c) sum += out[c];
-    if constexpr (kLanesHere == 1) {
-      for (Index c = 0; c < n_columns(); ++c) out[c] = out[c] / sum;
-    } else {
-      const Value factor = 1.0 / sum;
-      for (Index c = 0; c < n_columns(); ++c) out[c] *= factor;
-    }
-  }
-
-  // Rows of the posteriors that belong to the stretches; the block that is written next lies in that direction.
-  template <int kDirection>
-  void write(Index first, Index count) {
-    const Index n = n_columns();
-    if constexpr (kLanesHere == 1) {
-      const Stretch& own = group_[0];
-      const Index begin = std::clamp<Index>(own.begin - own.from - first, 0, count);
-      const Index end = std::clamp<Index>(own.end - own.from - first, 0, count);
-      double* const rows = answers_.posteriors + (own.from + first) * n;
-      for (Index place = begin * n; place < end * n; ++place) rows[place] = double(posteriors_[place]);
-    } else {
-      double* rows[kLanesHere];
-      bool whole = count == kBlock;
-      for (int l = 0; l < kLanesHere; ++l) {
-        const Stretch& own = group_[l];
-        rows[l] = answers_.posteriors + (own.from + first) * n;
-        whole = whole && own.from + first >= own.begin && own.from + first + count <= own.end;
-      }
-      if (whole) {
-        for (Index place = 0; place < kBlock * n; place += kLanesHere) {
-          transpose(posteriors_ + place);
-          for (int l = 0; l < kLanesHere; ++l) {
-            if (is_streamed_) {
-              stream(posteriors_[place + l], rows[l] + place);
-            } else {
-              prefetch_write(rows[l] + place + kDirection * kBlock * n);
-              store<double>(posteriors_[place + l], rows[l] + place);
-            }
-          }
-        }
-        return;
-      }
-      for (int l = 0; l < kLanesHere; ++l) {
-        const Stretch& own = group_[l];
-        const Index begin = std::clamp<Index>(own.begin - own.from - first, 0, count) * n;
-        const Index end = std::clamp<Index>(own.end - own.from - first, 0, count) * n;
-        for (Index place = begin; place < end; ++place) rows[l][place] = lane(posteriors_[place], l);
-      }
-    }
-  }
-
-  bool posteriors_are_streamed() const {
-    if (answers_.posteriors == nullptr) return false;
-    for (int l = 0; l < kLanesHere; ++l) {
-      const double* const begin = answers_.posteriors + group_[l].from * op_.n_columns();
-      if (!is_past_caches(begin, group_.n_frames_in_all() * op_.n_columns())) return false;
-    }
-    return true;
-  }
-
   // ---- edges of stretches, and likelihoods between them
 
   void show_forward(Index step, const Value* m) {
@@ -788,18 +624,17 @@ class Recursion {
   const StretchGroup& group_;
   Edges* edges_;
   Index stride_, columns_;
-  double budget_;
-  bool is_streamed_;
   KeptMemory<Value> memory_;
   std::vector<char> is_careful_;  // blocks that are remembered
-  Value *posteriors_, *one_, *two_, *three_, *other_, *reach_, *sums_;
+  Weigher weigher_;
+  BlockPosteriors<Value, Operator> posteriors_;
+  Value *one_, *two_, *three_, *other_, *reach_, *sums_;
   std::vector<double> row_;
   Status status_;
   bool at_floor_ = false;
   // Scaled has a single exponent and no lanes; its log scale is a number.
   std::conditional_t<is_scaled<Value>, char, Value> hard_{};
   std::conditional_t<is_scaled<Value>, double, Value> pivots_{};
-  std::conditional_t<is_scaled<Value>, double, Value> pivots_of_block_[kBlock] = {};
   std::conditional_t<is_scaled<Value>, std::int64_t, Bits<std::conditional_t<is_scaled<Value>, double, Value>>>
       exponents_{};
   std::int64_t n_rescaled_ = 0;

@@ -269,7 +269,7 @@ class Segmentation {
 inline Status best_path(const StayRules& rules, const Evidence& evidence, Index begin, Index n_frames,
                         std::int64_t* path, double* log_probability) {
   constexpr std::int64_t kLongestGap = 10'000;
-  constexpr Index kBlock = 64;  // steps after which scores are taken from the best of them again
+  constexpr Index kSteps = 64;  // steps after which scores are taken from the best of them again
   std::vector<Index> step_of(static_cast<std::size_t>(n_frames));
   Index n_steps = 0;
   for (Index t = 0; t < n_frames; ++t) {
@@ -283,7 +283,7 @@ inline Status best_path(const StayRules& rules, const Evidence& evidence, Index 
     for (; step <= step_of[static_cast<std::size_t>(t)]; ++step) {
       if (step % kFramesBetweenChecks == 0) check_interruption();
       if (step > 0) segmentation.advance();
-      if (step % kBlock == 0) segmentation.rescale(total);
+      if (step % kSteps == 0) segmentation.rescale(total);
     }
     std::copy_n(evidence.row(begin + t), evidence.n_columns, plain.data());
     make_plain(plain.data(), evidence.n_columns);

@@ -53,7 +53,6 @@ class Pieces {
   }
 
  private:
-  static constexpr Index kBlock = Recursion<Value, Operator>::kBlock;
   static Index rounded(Index n) { return (n + kBlock - 1) / kBlock * kBlock; }
   Index end(Index k) const { return std::min((k + 1) * piece_, n_frames_); }
 

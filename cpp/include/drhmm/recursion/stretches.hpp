@@ -16,7 +16,6 @@ template <class Value, class Operator>
 void run_group(Pass pass, const ChainFacts& facts, const Operator& op, const Evidence& evidence, const Answers& answers,
                const StretchGroup& group, Edges* edges, Index warm_up) {
   using Engine = Recursion<Value, Operator>;
-  constexpr Index kBlock = Engine::kBlock;
   const Index stride = op.template stride<Value>(), n_steps = group.n_steps();
   const bool is_smoothed = pass == Pass::smooth && answers.posteriors != nullptr;
   warm_up = (warm_up + kBlock - 1) / kBlock * kBlock;
