@@ -29,12 +29,17 @@ constexpr int kRegisterBytes = 16;
 #define DRHMM_RESTRICT
 #endif
 
-// DRHMM_SCALAR compiles the code for compilers without vector types, to test it.
-#if defined(__GNUC__) && defined(__AVX512F__) && !defined(DRHMM_SCALAR)
+// Compilers with vector types: GCC, and clang also where it stands in for Microsoft's compiler and not for GCC.
+// DRHMM_SCALAR compiles the code for compilers without them, to test it.
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(DRHMM_SCALAR)
+#define DRHMM_HAS_VECTORS
+#endif
+
+#if defined(DRHMM_HAS_VECTORS) && defined(__AVX512F__)
 #define DRHMM_HAS_SCALING  // instructions that multiply numbers by powers of two, and look them up in registers
 #endif
 
-#if defined(__GNUC__) && !defined(DRHMM_SCALAR)
+#if defined(DRHMM_HAS_VECTORS)
 #define DRHMM_INLINE inline __attribute__((always_inline))
 template <class Real>
 struct Register;
@@ -79,7 +84,7 @@ inline void store(const Lanes<Real>& value, Real* to) {
 
 // Stores without filling the caches, if the processor can. The address must be a multiple of a register's size. Other
 // threads see the numbers after the fence.
-#if defined(__SSE2__) && !defined(DRHMM_SCALAR)
+#if defined(__SSE2__) && defined(DRHMM_HAS_VECTORS)
 DRHMM_INLINE void stream(const Lanes<double>& value, double* to) {
 #if defined(__AVX512F__)
   _mm512_stream_pd(to, value);
@@ -110,7 +115,7 @@ DRHMM_INLINE Lanes<double> negative(Lanes<double> x) {
 }
 
 // Tells the processor to fetch memory that will be read or written soon. Any address is allowed.
-#if defined(__GNUC__)
+#if defined(DRHMM_HAS_VECTORS)
 DRHMM_INLINE void prefetch_read(const double* place) { __builtin_prefetch(place, 0); }
 DRHMM_INLINE void prefetch_write(const double* place) { __builtin_prefetch(place, 1); }
 #else
@@ -131,7 +136,7 @@ inline void set_lane(Lanes<double>& value, Index lane, double number) {
 
 // Transposes a square block: rows[i][l] and rows[l][i] change places, in log2(kLanes) rounds of exchanges between rows
 // that are kHalf apart.
-#if defined(__has_builtin) && !defined(DRHMM_SCALAR)
+#if defined(__has_builtin) && defined(DRHMM_HAS_VECTORS)
 #if __has_builtin(__builtin_shufflevector)
 #define DRHMM_HAS_SHUFFLE
 #endif

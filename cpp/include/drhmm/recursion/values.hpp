@@ -110,7 +110,7 @@ DRHMM_INLINE void put(Value& value, int l, double number) {
 // Whether value < limit in every lane; NaN is not.
 template <class Value>
 DRHMM_INLINE bool all_below(const Value& value, double limit) {
-#if defined(__AVX512F__) && !defined(DRHMM_SCALAR)
+#if defined(__AVX512F__) && defined(DRHMM_HAS_VECTORS)
   if constexpr (kWidth<Value> > 1) return _mm512_cmp_pd_mask(value, _mm512_set1_pd(limit), _CMP_NLT_UQ) == 0;
 #endif
   for (int l = 0; l < kWidth<Value>; ++l) {
