@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import json
 import pkgutil
 import re
@@ -37,6 +38,20 @@ MODULES = [
 def test_docstring_examples(name):
     result = doctest.testmod(importlib.import_module(name))
     assert result.failed == 0
+
+
+def test_the_settings_are_documented_in_the_order_of_the_signature():
+    document = inspect.getdoc(drhmm.DensityRatioHMM)
+    sections = document[document.index("Parameters\n---") : document.index("Attributes\n---")]
+    lines = re.findall(r"^([a-z_, ]+) : ", sections, flags=re.MULTILINE)
+    named = [name for line in lines for name in line.split(", ")]
+    assert named == list(inspect.signature(drhmm.DensityRatioHMM).parameters)
+
+
+def test_at_most_ten_settings_stand_before_the_groups():
+    document = inspect.getdoc(drhmm.DensityRatioHMM)
+    first = document[document.index("Parameters\n---") : document.index("Other Parameters\n---")]
+    assert 0 < len(re.findall(r"^[a-z_]+ : ", first, flags=re.MULTILINE)) <= 10
 
 
 def examples_of(page):
