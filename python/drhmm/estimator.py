@@ -103,9 +103,9 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         The smallest posterior estimate that a state can get from one frame, for balanced states. With 0, one frame can
         exclude a state.
     evidence_scale : float, sequence of float, or "cv"
-        Exponent of the ratios: below 1 where neighbouring frames repeat each other, above 1 where regularisation made
-        the estimates too cautious. "cv" learns one for each member of the pool by held-out smoothing, and how much the
-        class shares count. Without enough labels, kernels and Gaussians have 1/2 each, and kernels alone have 1. A
+        Exponent of the ratios: below 1 where neighbouring frames repeat each other, above 1 where regularisation
+        made the estimates too cautious. "cv" learns one for each member of the pool by held-out smoothing, and how much
+        the class shares count. Without enough labels, kernels and Gaussians have 1/2 each, and kernels alone have 1. A
         number is shared among the members in these proportions; a sequence has one for each.
     standardize : bool
         Whether columns are brought to mean 0 and standard deviation 1.
@@ -125,7 +125,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         How EM learns where labels are missing.
     n_init : int
         Starts of EM that are followed to the end. The result with the largest gain is kept: the mean log likelihood
-        of a frame over that of independent frames.
+        of a time step over that of independent time steps.
     max_iter, tol : int, float
         EM ends after `max_iter` iterations, or when the posteriors of a time step change by less than `tol` on average.
     transmat_init : array of shape (S, S), optional
@@ -354,11 +354,11 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         if len(classes) == 0:
             if self.n_states is None:
                 raise ValueError(
-                    "n_states is needed where no frame is labelled; without it, DensityRatioHMM requires y to be "
+                    "n_states is needed where no time step is labelled; without it, DensityRatioHMM requires y to be "
                     "passed, but the target y is None or holds no known label"
                 )
             if self.class_weight is not None:
-                raise ValueError("class_weight needs labels, and no frame is labelled")
+                raise ValueError("class_weight needs labels, and no time step is labelled")
             return np.arange(self.n_states), codes
         if self.n_states is not None and self.n_states != len(classes):
             raise ValueError(f"n_states is {self.n_states}, but y has {len(classes)} classes: {classes.tolist()}")
@@ -379,22 +379,32 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one.
+            Samples. A NaN makes every time step missing whose window contains it.
         y : array of shape (T,), or list of such arrays, optional
             Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects,
             empty text, or what `unknown` says. Without y, or with some labels unknown, EM finds the rest.
         lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other. Where frames are missing in time, a sequence
+            Lengths of the sequences that X holds one after the other. Where rows are missing in time, a sequence
             ends and another begins: learning knows no `dt`, and counts neighbouring rows as one step of the chain.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; another one after a gap in time.
         sample_weight : array of shape (T,), or list of such arrays, optional
-            Weight of each frame when ratios are learned; transitions are counted without weights.
+            Weight of each time step when ratios are learned; transitions are counted without weights.
 
         Returns
         -------
         DensityRatioHMM
             The fitted estimator. If anything raises, it stays as it was.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> few = np.where(np.arange(300) % 10 == 0, y, -1)  # every tenth label is known
+        >>> bool(DensityRatioHMM(random_state=0).fit(X, few).score(X, y) > 0.8)
+        True
         """
         self._check_parameters()
         random_state, threads = random_state_of(self.random_state), thread_count(self.n_threads)
@@ -442,7 +452,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         )
         if training.labelled:
             if rules.initial is not None:
-                raise ValueError("transmat_init is where EM begins, and every frame has a label: use transmat")
+                raise ValueError("transmat_init is where EM begins, and every time step has a label: use transmat")
             learned = learn_labelled(learner, training, rules, settings)
         else:
             check_minimum(codes, sequences.lengths, rules.durations.minimum, classes)
@@ -526,7 +536,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
 
         The first block (after construction or `fit`) chooses standardisation, kernel centres, sigma, rho, deciles,
         scales, temper and the evidence for the unknown, as `fit` does, and must hold every class. From then on sums
-        over frames and transition counts accumulate: the model is the one that all blocks together give with those
+        over time steps and transition counts accumulate: the model is the one that all blocks together give with those
         settings. A later block with
         other settings is refused, but for those of threads, progress and EM; `fit`, or a clone, begins anew.
 
@@ -541,6 +551,17 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         -------
         DensityRatioHMM
             The estimator.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> hmm = DensityRatioHMM(n_basis=50, random_state=0)
+        >>> for block in (slice(0, 150), slice(150, 300)):
+        ...     hmm = hmm.partial_fit(X[block], y[block])
+        >>> bool(hmm.score(X, y) > 0.8)
+        True
         """
         check_additive(self.ratio, self.class_weight, "partial_fit")
         partial: PartialFit | None = getattr(self, "_partial", None)
