@@ -16,7 +16,8 @@ import pandas as pd
 from drhmm import DensityRatioHMM, dataframes, plotting
 
 table = pd.read_csv("data/apnea.csv")
-train, test = (table[table.part == part].drop(columns="part").reset_index(drop=True) for part in ("training", "test"))
+parts = {part: rows.drop(columns="part").reset_index(drop=True) for part, rows in table.groupby("part")}
+train, test = parts["training"], parts["test"]
 model = dataframes.fit(DensityRatioHMM(random_state=0), train, label="label", sequence="night").model_
 
 # %%
@@ -31,8 +32,8 @@ evaluation
 # far off: nine people are too few to know everybody's heart.
 
 p_apnea = pd.Series(evaluation.posteriors[:, list(model.classes).index("apnea")])
-minutes = pd.DataFrame({"labelled": test.label == "apnea", "expected": p_apnea}).groupby(test.night).sum()
-print(minutes.round(0).astype(int))
+minutes = pd.DataFrame({"labelled": test.label == "apnea", "expected": p_apnea})
+print(minutes.groupby(test.night).sum().round(0).astype(int))
 
 # %%
 # Can we rely on the probabilities? Over all nights: above the diagonal the model is too cautious, below it too sure.
@@ -46,8 +47,9 @@ plt.show()
 
 night = test[test.night == "a33"]
 columns = night[list(model.feature_names)]
-posteriors = {"minute alone": model.predict_proba(columns, method="frame"), "whole night": model.predict_proba(columns)}
-axes = plotting.sequence(night[["heart_rate"]], posteriors, states=night.label, names=model.classes, title="Night a33")
+alone, together = model.predict_proba(columns, method="frame"), model.predict_proba(columns)
+posteriors = {"minute alone": alone, "whole night": together}
+axes = plotting.sequence(night[["heart_rate"]], posteriors, states=night.label, names=model.classes)
 axes[0].set_ylabel("heart rate")
 axes[-1].set_xlabel("minute")
 plt.show()

@@ -19,7 +19,8 @@ from drhmm import DensityRatioHMM, dataframes, plotting
 table = pd.read_csv("data/gps.csv")
 speeds = ["speed_before", "speed_after", "speed_20s"]
 table[speeds] = np.log1p(table[speeds])  # from standing to driving within one scale
-train, test = (table[table.part == part].drop(columns="part").reset_index(drop=True) for part in ("training", "test"))
+parts = {part: rows.drop(columns="part").reset_index(drop=True) for part, rows in table.groupby("part")}
+train, test = parts["training"], parts["test"]
 model = dataframes.fit(DensityRatioHMM(random_state=0), train, label="label", sequence="trip").model_
 
 # %%
@@ -28,11 +29,13 @@ model = dataframes.fit(DensityRatioHMM(random_state=0), train, label="label", se
 # breaks trips into too many segments. The whole trip has the best probabilities, and misses some short segments. The
 # live answer is no better than a point alone: the features of a point look ahead, and the chain adds only the past.
 
-ways = {"point alone": {"method": "frame"}, "live": {"method": "filter"}, "10 s later": {"lag": 2}, "whole trip": {}}
+ways = {"point alone": {"method": "frame"}, "live": {"method": "filter"}}
+ways |= {"10 s later": {"lag": 2}, "whole trip": {}}
 found = {name: dataframes.evaluate(model, test, **how) for name, how in ways.items()}
-rows = [(f"{one.accuracy:.1%}", f"{one.log_loss:.3f}", one.predicted_segments.sum()) for one in found.values()]
-print(pd.DataFrame(rows, index=list(found), columns=["accuracy", "log loss", "segments"]))
-print(f"segments in the labels: {found['live'].true_segments.sum()}; always on foot: {found['live'].baseline:.1%}")
+rows = [(one.accuracy, one.log_loss, one.predicted_segments.sum()) for one in found.values()]
+print(pd.DataFrame(rows, list(found), ["accuracy", "log loss", "segments"]).round(3))
+print("segments in the labels:", found["live"].true_segments.sum())
+print("always on foot:", round(found["live"].baseline, 3))
 
 # %%
 # The first trip with at least four segments. From top to bottom: the speed, the labels, and the probability of each
@@ -41,9 +44,10 @@ print(f"segments in the labels: {found['live'].true_segments.sum()}; always on f
 segments = (test.label != test.label.shift()).groupby(test.trip).sum()
 trip = test[test.trip == segments.index[segments >= 4][0]]
 columns = trip[list(model.feature_names)]
-posteriors = {"point alone": model.predict_proba(columns, method="frame"), "whole trip": model.predict_proba(columns)}
+alone, together = model.predict_proba(columns, method="frame"), model.predict_proba(columns)
+posteriors = {"point alone": alone, "whole trip": together}
 speed = np.expm1(trip[["speed_20s"]])
-axes = plotting.sequence(speed, posteriors, states=trip.label, names=model.classes, title="Six minutes of deliveries")
+axes = plotting.sequence(speed, posteriors, states=trip.label, names=model.classes)
 axes[0].set_ylabel("speed, m/s")
 axes[-1].set_xlabel("points, 5 seconds apart")
 plt.show()

@@ -57,7 +57,7 @@ def test_the_whole_trip_gives_better_probabilities_than_each_point(monkeypatch, 
     assert "segments in the labels" in capsys.readouterr().out
 
 
-def test_why_a_frame_has_its_label(monkeypatch, capsys):
+def test_why_a_time_step_has_its_label(monkeypatch, capsys):
     names = run("plot_why.py", monkeypatch)
     found = names["explained"]
     parts = found.past + found.future + found.average + sum(found.columns.values())
