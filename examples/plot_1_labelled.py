@@ -7,8 +7,8 @@ densities of short windows, and a chain says how long a regime lasts.
 """
 
 # %%
-# The training data are a list of three sequences, one per regime; ``window=4`` describes each frame by its last four
-# samples. Kernel width, regularisation and the weight of a frame against the chain are chosen by cross-validation.
+# The training data are a list of three sequences, one per regime. ``window=4`` describes each time step by four
+# samples. Kernel width, regularisation and the weight of a time step against the chain are chosen by cross-validation.
 
 import matplotlib.pyplot as plt
 
@@ -24,13 +24,13 @@ print(f"sigma {model.sigma_:.2f}, rho {model.rho_:g}, evidence scale {model.evid
 # The training sequences never switch, so that they say nothing of how often a signal does: the transition matrix is
 # given here. If your sequences do switch, leave it out, and it is counted.
 #
-# Each frame alone is often wrong. Filtering adds the past, and smoothing the future, too.
+# Each time step alone is often wrong. Filtering adds the past, and smoothing the future, too.
 
 X_new, y_new = sines(600, random_state=1)
 plotting.sequence(
     X_new,
     {
-        "each frame alone": model.predict_proba(X_new, method="frame"),
+        "each time step alone": model.predict_proba(X_new, method="frame"),
         "filtered: past and present": model.predict_proba(X_new, method="filter"),
         "smoothed: the whole sequence": model.predict_proba(X_new),
     },

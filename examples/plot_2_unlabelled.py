@@ -2,12 +2,12 @@
 No labels at all
 ================
 
-Three rings around each other: no cloud of points, no Gaussian, and no single frame tells where a ring begins. But the
-sequence stays on a ring for about twenty frames, and expectation maximisation finds the rings from that.
+Three rings around each other: no cloud of points, no Gaussian, and no single time step tells where a ring begins. But
+the sequence stays on a ring for about twenty time steps, and expectation maximisation finds the rings from that.
 """
 
 # %%
-# ``n_states`` is all that is given. EM starts from clusters of frames in their context, and alternates between soft
+# ``n_states`` is all that is given. EM starts from clusters of time steps in their context, and alternates between soft
 # labels and density ratios.
 
 from itertools import permutations
@@ -41,7 +41,7 @@ for axes, states, title in ((left, clusters, "k-means"), (middle, found, "densit
     axes.set_aspect("equal")
     axes.axis("off")
 right.plot(np.arange(1, model.n_iter_ + 1), model.history_, marker="o", markersize=4, color="#333333")
-right.set(xlabel="iteration", ylabel="gain over independent frames, nats per frame")
+right.set(xlabel="iteration", ylabel="gain over independent time steps, nats per time step")
 right.set_title("EM", fontsize=10)
 right.spines[["top", "right"]].set_visible(False)
 plt.show()

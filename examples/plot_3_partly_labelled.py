@@ -2,8 +2,8 @@
 A few labels
 ============
 
-Labels cost somebody's time. Here four frames of each state have one, and 792 have none: the labels name the states, and
-the unlabelled frames give them their shape.
+Labels cost somebody's time. Here four time steps of each state have one, and 792 have none: the labels name the states,
+and the unlabelled time steps give them their shape.
 """
 
 # %%
@@ -25,7 +25,7 @@ few[known] = y[known]
 with_all = DensityRatioHMM(unknown=-1, random_state=0).fit(X, few)
 
 # %%
-# For comparison, a model that sees the eight labelled frames and nothing else. With so few there is nothing to
+# For comparison, a model that sees the eight labelled time steps and nothing else. With so few there is nothing to
 # cross-validate, so that it takes the default kernel width and regularisation.
 
 lengths = np.ones(len(known), dtype=int)
@@ -33,17 +33,17 @@ labels_only = DensityRatioHMM(sigma="default", rho="default", transmat=with_all.
 labels_only.fit(X[known], y[known], lengths=lengths)
 
 # %%
-# The background is what one frame says about the state, before the chain has a word.
+# The background is what one time step says about the state, before the chain has a word.
 
 grid = np.stack(np.meshgrid(np.linspace(-1.7, 2.7, 120), np.linspace(-1.2, 1.7, 80)), axis=-1)
 colors = LinearSegmentedColormap.from_list("states", [COLORS[0], "white", COLORS[1]])
 figure, panels = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
-for axes, model, title in ((panels[0], labels_only, "8 labelled frames"), (panels[1], with_all, "and 792 without")):
+for axes, model, title in ((panels[0], labels_only, "8 labelled time steps"), (panels[1], with_all, "and 792 without")):
     field = model.predict_proba(grid.reshape(-1, 2), method="frame")[:, 1].reshape(grid.shape[:2])
     axes.imshow(field, extent=(-1.7, 2.7, -1.2, 1.7), origin="lower", cmap=colors, vmin=0, vmax=1, alpha=0.5)
     if model is with_all:
         axes.scatter(*X.T, c=np.array(COLORS)[y], s=7, linewidth=0)
     axes.scatter(*X[known].T, c=np.array(COLORS)[y[known]], s=80, edgecolor="black", linewidth=1.3)
-    axes.set_title(f"{title}: {model.score(X, y):.1%} of frames right", fontsize=10)
+    axes.set_title(f"{title}: {model.score(X, y):.1%} of time steps right", fontsize=10)
     axes.axis("off")
 plt.show()

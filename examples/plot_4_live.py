@@ -2,12 +2,12 @@
 Live
 ====
 
-A stream takes one frame at a time and gives the same posteriors as batch inference, in microseconds, with frames that
-are missing, pauses, a lag, and a restart in the middle.
+A stream takes one observation at a time and gives the same posteriors as batch inference, in microseconds. It knows
+missing observations, pauses, a lag, and a restart in the middle.
 """
 
 # %%
-# Two streams on one model: one answers at once, the other ten frames later, when it knows what came next.
+# Two streams on one model: one answers at once, the other ten time steps later, when it knows what came next.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,12 +34,12 @@ lagged.extend(later.pending())  # the last ten, when the sequence has ended
 print(f"a snapshot has {len(saved)} bytes")
 
 # %%
-# Between frames 100 and 140 there is no evidence: what the model believes fades towards the long-run shares of the
+# Between time steps 100 and 140 there is no evidence: what the model believes fades towards the long-run shares of the
 # states, and returns with the first sample. With the lag, the pause is bridged from both sides at its end.
 
 axes = plotting.sequence(
     X_live,
-    {"answered at once": np.array(filtered), "answered ten frames later": np.array(lagged)},
+    {"answered at once": np.array(filtered), "answered ten time steps later": np.array(lagged)},
     states=y_live,
     names=["A", "B", "C"],
     figure=plt.figure(figsize=(9, 5), layout="constrained"),
@@ -49,7 +49,7 @@ axes[0].text(120, 0, "no samples", ha="center", va="center", fontsize=9)
 plt.show()
 
 # %%
-# If frames do not come at all, ``dt`` says how many steps have passed. An hour of seconds costs no more than a few
+# If nothing comes at all, ``dt`` says how many steps have passed. An hour of seconds costs no more than a few
 # small products.
 
 print(at_once.step(X_live[0], dt=3600).round(3))

@@ -32,15 +32,15 @@ X_new[350:420] = [-3.0, -2.0] + 0.4 * random.standard_normal((70, 2))  # an even
 X_new[150] += 4.0  # one odd sample
 
 # %%
-# The score of one frame reacts to everything odd. The probability weighs it against the rate and the duration: one odd
-# sample is not an event, a row of them is. If a missed event costs ten times as much as a false alarm, the alarm goes
-# off above 1 / (1 + 10), the dotted line.
+# The score of one time step reacts to everything odd. The probability weighs it against the rate and the duration: one
+# odd sample is not an event, a row of them is. If a missed event costs ten times as much as a false alarm, the alarm
+# goes off above 1 / (1 + 10), the dotted line.
 
 figure, panels = plt.subplots(3, 1, figsize=(9, 5), sharex=True, layout="constrained")
 panels[0].plot(X_new, linewidth=0.8)
 panels[0].set_title("the signal", loc="left", fontsize=9)
 panels[1].plot(model.novelty_score(X_new), color="#666666", linewidth=0.8)
-panels[1].set_title("score of each frame alone", loc="left", fontsize=9)
+panels[1].set_title("score of each time step alone", loc="left", fontsize=9)
 panels[2].plot(model.novelty_proba(X_new), color="#D55E00", label="filtered, for alarms")
 panels[2].plot(model.novelty_proba(X_new, method="smooth"), color="#0072B2", linewidth=1, label="smoothed, for reports")
 panels[2].axhline(1 / 11, color="#666666", linewidth=0.8, linestyle=":")

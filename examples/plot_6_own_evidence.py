@@ -27,7 +27,7 @@ counts[250:265] = np.nan  # the log of these minutes is lost
 
 # %%
 # Log-likelihoods need no constant: log(count!) is the same for every state and can be left out. A row of NaN is a
-# missing frame.
+# missing time step.
 
 log_likelihoods = counts[:, None] * np.log(rates) - rates
 

@@ -3,7 +3,7 @@ Where evidence comes from
 =========================
 
 The same chain takes ratios from the pool, from kernel least squares alone, from any classifier, from densities, or
-from a class of your own. The colours show what one frame says; the titles what the sequence makes of it.
+from a class of your own. The colours show what one time step says; the titles what the sequence makes of it.
 """
 
 # %%
@@ -39,7 +39,7 @@ sources = {
 }
 
 # %%
-# On two moons a straight line is not enough for one frame, but the chain makes up for much of it.
+# On two moons a straight line is not enough for one time step, but the chain makes up for much of it.
 
 X, y = moons(400, noise=0.2, random_state=0)
 X_new, y_new = moons(1000, noise=0.2, random_state=1)
@@ -52,7 +52,7 @@ for axes, (name, source) in zip(panels.flat, sources.items(), strict=False):
     axes.imshow(field, extent=(-1.8, 2.8, -1.3, 1.8), origin="lower", cmap=colors, vmin=0, vmax=1, alpha=0.7)
     axes.scatter(*X.T, c=np.array(COLORS)[y], s=7, linewidth=0)
     alone, smoothed = (model.score(X_new, y_new, method=method) for method in ("frame", "smooth"))
-    axes.set_title(f"{name}\n{alone:.1%} right frame by frame, {smoothed:.1%} smoothed", fontsize=9)
+    axes.set_title(f"{name}\n{alone:.1%} right alone, {smoothed:.1%} smoothed", fontsize=9)
     axes.axis("off")
 panels.flat[-1].axis("off")
 plt.show()

@@ -2,7 +2,7 @@
 Data frames
 ===========
 
-Tables come in from pandas, polars and Arrow, columns are found by name, and the time column tells where frames are
+Tables come in from pandas, polars and Arrow, columns are found by name, and the time column tells where rows are
 missing. The result is a table of the same kind with a state and its probability in every row.
 """
 
@@ -75,7 +75,7 @@ figure.legend(
 plt.show()
 
 # %%
-# A polars frame gives a polars frame.
+# A polars table gives a polars table.
 
 import polars as pl
 

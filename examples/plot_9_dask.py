@@ -2,9 +2,9 @@
 More data than memory: Dask
 ===========================
 
-What is learned from labelled frames is a sum over frames, so that a cluster adds up the statistics of its partitions;
-prediction runs on partitions that hold whole sequences. This example runs on the threads of one machine; with a
-``distributed.Client`` the same lines run on a cluster (see :doc:`/clusters`).
+What is learned from labelled time steps is a sum over time steps, so that a cluster adds up the statistics of its
+partitions; prediction runs on partitions that hold whole sequences. This example runs on the threads of one machine;
+with a ``distributed.Client`` the same lines run on a cluster (see :doc:`/clusters`).
 """
 
 # %%

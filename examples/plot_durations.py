@@ -3,8 +3,8 @@ States that last about equally long
 ===================================
 
 A washing machine does not stop in the middle of a rinse. But a Markov chain believes that it does: the most frequent
-stay in a state has length 1, whatever the mean. Where frames are noisy and stays are regular, a model that knows how
-long states last gets more frames right.
+stay in a state has length 1, whatever the mean. Where time steps are noisy and stays are regular, a model that knows
+how long states last gets more time steps right.
 """
 
 # %%
@@ -62,9 +62,9 @@ least = DensityRatioHMM(min_duration=20, **settings).fit(X, y)
 print(f"at least 20 samples: {least.score(X_new, y_new):.1%}")
 
 # %%
-# Live, the same model answers frame by frame; stages stay inside.
+# Live, the same model answers one time step after the other; stages stay inside.
 
 stream = regular.stream(lag=10)
 for x in X_new[:200]:
     posterior = stream.step(x)
-print(f"ten frames ago: {names[posterior.argmax()]}, truly {names[y_new[189]]}")
+print(f"ten time steps ago: {names[posterior.argmax()]}, truly {names[y_new[189]]}")

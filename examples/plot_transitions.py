@@ -2,13 +2,13 @@
 What one step of the chain does to a ratio
 ==========================================
 
-Two states, which are kept with probability a. Between two frames the chain takes the ratio of their probabilities
+Two states, which are kept with probability a. Between two time steps the chain takes the ratio of their probabilities
 towards 1, the more the less it trusts that the state has stayed: the first figure of the paper.
 """
 
 # %%
-# A missing frame is a step without evidence, so that filtering one frame of known evidence and one of NaN gives the
-# predicted ratio.
+# A missing time step is a step without evidence, so that filtering one time step of known evidence and one of NaN gives
+# the predicted ratio.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,11 +23,11 @@ for stay in (0.5, 0.8, 0.95, 0.99, 0.999, 1.0):
     posteriors = recursion.filter(evidence, transmat, [0.5, 0.5], lengths=[2] * len(ratios))[1::2]
     color = plt.get_cmap("viridis")(0.9 * (np.log10(1.001 - stay) + 3) / 2.7)
     axes.loglog(ratios, posteriors[:, 0] / posteriors[:, 1], color=color, label=f"a = {stay:g}")
-axes.set(xlabel="ratio after a frame", ylabel="ratio predicted for the next frame")
+axes.set(xlabel="ratio after a time step", ylabel="ratio predicted for the next time step")
 axes.legend(frameon=False)
 axes.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
 # With a = 0.5 the past is forgotten at once, with a = 1 never. In between the predicted ratio has a ceiling of
-# a / (1 - a): however certain one frame was, the next one needs less than that to change the chain's mind.
+# a / (1 - a): however certain one time step was, the next one needs less than that to change the chain's mind.

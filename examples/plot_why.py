@@ -1,9 +1,9 @@
 """
-Why does a frame have its label?
-================================
+Why does a time step have its label?
+====================================
 
-The log odds of the two likeliest states, taken apart: what the past says, what the future says, and what each column of
-the frame adds. The data are every tenth minute of an office: is it occupied? Download
+The log odds of the two likeliest states, taken apart: what the past says, what the future says, and what each column
+of the time step adds. The data are every tenth minute of an office: is it occupied? Download
 :download:`occupancy.csv <../../examples/data/occupancy.csv>` into a folder ``data`` beside this script, or run it in
 the folder ``examples`` of the repository.
 """

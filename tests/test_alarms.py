@@ -65,7 +65,7 @@ class TestLevels:
         assert seldom.frame_level > often.frame_level
 
     def test_it_warns_where_normal_data_are_short(self, model):
-        with pytest.warns(UserWarning, match="the training data have 3000 frames, fewer than the 10000"):
+        with pytest.warns(UserWarning, match="the training data have 3000 time steps, fewer than the 10000"):
             model.alarm(1, per=10_000, hold_off=30)
 
     def test_no_warning_where_they_are_not(self, model):
@@ -249,7 +249,9 @@ class TestFiles:
     def test_info_tells_of_it(self, model, alarm, tmp_path, capsys):
         model.with_alarm(alarm).save(tmp_path / "model.drhmm")
         assert main(["info", str(tmp_path / "model.drhmm")]) == 0
-        assert re.search(r"alarm +1 false in 1,000 frames, from 3,000 normal ones; levels ", capsys.readouterr().out)
+        assert re.search(
+            r"alarm +1 false in 1,000 time steps, from 3,000 normal ones; levels ", capsys.readouterr().out
+        )
         assert main(["info", str(tmp_path / "model.drhmm"), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["alarm"]["sum_level"] == alarm.sum_level
 
@@ -281,7 +283,7 @@ class TestTimes:
 
     @pytest.mark.parametrize("text", ["", "d7", "7 years", "-1d", "1e3s"])
     def test_text_that_is_no_time(self, text):
-        with pytest.raises(ValueError, match="per must be a number of frames or a time"):
+        with pytest.raises(ValueError, match="per must be a number of time steps or a time"):
             frames_of(text, "per", 60.0, low=0)
 
     def test_times_are_those_of_the_step(self, model):
@@ -352,7 +354,7 @@ class TestPicture:
         [
             ({"scores": np.zeros((3, 2))}, r"scores must have the shape \(T,\)"),
             ({"alarm": 1.0}, "alarm must be one of model.alarm, got float"),
-            ({"truth": np.zeros(4, dtype=bool)}, "truth must have one bool for each of 3 frames"),
+            ({"truth": np.zeros(4, dtype=bool)}, "truth must have one bool per time step, 3"),
         ],
     )
     def test_what_cannot_be_drawn(self, alarm, arguments, message):

@@ -314,7 +314,7 @@ class TestPredict:
 
     def test_impossible_data(self):
         model = two_islands()
-        with pytest.raises(ImpossibleDataError, match=r"frame 1 of sequence 0 \(row 1\)"):
+        with pytest.raises(ImpossibleDataError, match=r"time step 1 of sequence 0 \(row 1\)"):
             model.predict(np.array([[0.0], [5.0]]))
-        with pytest.raises(ImpossibleDataError, match=r"frame 1 of sequence 0 \(row 2\)"):
+        with pytest.raises(ImpossibleDataError, match=r"time step 1 of sequence 0 \(row 2\)"):
             model.predict(np.array([[0.0], [5.0], [5.0]]), sequence_id=[0, 1, 0])

@@ -558,7 +558,7 @@ class TestStream:
         script = f"{sys.executable} -m drhmm stream forgetful.drhmm --lag 3 > /dev/full"
         result = subprocess.run(["bash", "-c", script], cwd=folder, input=b"1,2\n2,1\n", capture_output=True)
         assert result.returncode == 1
-        assert b"frame 0 and all after it were not answered\n" in result.stderr
+        assert b"time step 0 and all after it were not answered\n" in result.stderr
 
     def test_a_closed_pipe_is_status_1_though_nobody_hears_why(self, folder):
         script = f"set -o pipefail; {sys.executable} -m drhmm stream model.drhmm 2>&1 < data.csv | (exec <&-; sleep 1)"
@@ -1293,7 +1293,15 @@ class TestDemo:
         output = tmp_path / "demo.png"
         assert main(["demo", "--output", str(output), "--train", "50", "--frames", "300"]) == 0
         printed = capsys.readouterr().out
-        for words in ("fit:", "predict:", "each frame alone", "filtered", "smoothed", "of frames right", str(output)):
+        for words in (
+            "fit:",
+            "predict:",
+            "each time step alone",
+            "filtered",
+            "smoothed",
+            "of time steps right",
+            str(output),
+        ):
             assert words in printed
         assert output.read_bytes().startswith(PNG)
 
@@ -1302,7 +1310,7 @@ class TestDemo:
         lines = []
         for name in ("a.png", "b.png"):
             main(["demo", "--output", str(tmp_path / name), "--train", "50", "--frames", "300", "--seed", "5"])
-            lines.append([line for line in capsys.readouterr().out.splitlines() if "of frames right" in line])
+            lines.append([line for line in capsys.readouterr().out.splitlines() if "of time steps right" in line])
         assert lines[0] == lines[1]
 
 

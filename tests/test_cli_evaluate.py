@@ -102,7 +102,9 @@ class TestHoldOut:
         assert "is below that of always saying the most frequent label" in capsys.readouterr().err
 
     def test_smoothing_that_does_harm_is_told(self, folder, evaluation_like):
-        with pytest.warns(UserWarning, match=r"smoothing, 50.0 %, is worse than each frame alone, 80.0 %: .* offsets"):
+        with pytest.warns(
+            UserWarning, match=r"smoothing, 50.0 %, is worse than each time step alone, 80.0 %: .* offsets"
+        ):
             _warn_of_poor(evaluation_like(0.5), evaluation_like(0.8), 5)
 
     def test_no_row_of_a_held_out_sequence_is_learned_from(self):

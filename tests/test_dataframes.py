@@ -397,7 +397,7 @@ class TestPredictFrame:
 
     def test_impossible_data_are_reported_at_the_row_of_the_frame(self):
         table = pd.DataFrame({"bed": [1, 2, 2, 1], "x": [0.0, 5.0, 5.0, 5.0]})
-        with pytest.raises(ImpossibleDataError, match=r"frame 1 of sequence 0 \(row 3\)"):
+        with pytest.raises(ImpossibleDataError, match=r"time step 1 of sequence 0 \(row 3\)"):
             predict(two_islands(), table, sequence="bed")
 
 

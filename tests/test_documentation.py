@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import json
 import pkgutil
 import re
@@ -37,6 +38,46 @@ MODULES = [
 def test_docstring_examples(name):
     result = doctest.testmod(importlib.import_module(name))
     assert result.failed == 0
+
+
+def test_the_settings_are_documented_in_the_order_of_the_signature():
+    document = inspect.getdoc(drhmm.DensityRatioHMM)
+    sections = document[document.index("Parameters\n---") : document.index("Attributes\n---")]
+    lines = re.findall(r"^([a-z_, ]+) : ", sections, flags=re.MULTILINE)
+    named = [name for line in lines for name in line.split(", ")]
+    assert named == list(inspect.signature(drhmm.DensityRatioHMM).parameters)
+
+
+def test_at_most_ten_settings_stand_before_the_groups():
+    document = inspect.getdoc(drhmm.DensityRatioHMM)
+    first = document[document.index("Parameters\n---") : document.index("Other Parameters\n---")]
+    assert 0 < len(re.findall(r"^[a-z_]+ : ", first, flags=re.MULTILINE)) <= 10
+
+
+def public_objects():
+    """What the page of the interface lists, by name: functions, classes, and methods that are not hidden there."""
+    template = (ROOT / "docs" / "_templates" / "autosummary" / "class.rst").read_text()
+    hidden = set(re.search(r":exclude-members: (.*)", template).group(1).split(", "))
+    for name in re.findall(r"^   ([a-zA-Z_.]+)$", (ROOT / "docs" / "api.rst").read_text(), flags=re.MULTILINE):
+        module, _, own = f"drhmm.{name}".rpartition(".")
+        if module == "drhmm.reference":  # modules that are read, not called
+            continue
+        listed = getattr(importlib.import_module(module), own)
+        yield name, inspect.getdoc(listed)
+        if inspect.isclass(listed) and not issubclass(listed, Exception):
+            for method, function in inspect.getmembers(
+                listed, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
+            ):
+                if not method.startswith("_") and method not in hidden:
+                    yield f"{name}.{method}", inspect.getdoc(function) + inspect.getdoc(listed)
+
+
+@pytest.mark.parametrize(("name", "text"), [pytest.param(*pair, id=pair[0]) for pair in public_objects()])
+def test_every_public_function_has_an_example(name, text):
+    """Its own, or for a method that of its class."""
+    called = [line for line in text.splitlines() if line.lstrip().startswith((">>>", "..."))]
+    own = name.rpartition(".")[2]
+    assert any(own[0].isupper() or own in line for line in called)
 
 
 def examples_of(page):

@@ -75,7 +75,7 @@ class TestFigures:
         assert_allclose(found.true_stays[:2], [3, 5 / 2])
         assert_array_equal(found.predicted_segments, [1, 2, 0])
         assert_allclose(found.predicted_stays[:2], [6, 3 / 2])
-        assert "frames without a label count between equal labels" in str(found)
+        assert "time steps without a label count only between equal labels" in str(found)
 
     def test_unknown_labels_are_left_out(self, fitted):
         labels = LABELS[300:].astype(object)

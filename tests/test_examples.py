@@ -1,4 +1,4 @@
-"""The jobs of a new user: examples of at most thirty lines that do the job; the gallery runs all of them."""
+"""Examples do what they say, in few lines; the gallery runs all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-JOBS = sorted(path.name for path in EXAMPLES.glob("plot_*_job_*.py"))
+SHORT = sorted(path.name for pattern in ("plot_*_job_*.py", "plot_*_real_*.py") for path in EXAMPLES.glob(pattern))
 
 
 def run(name, monkeypatch):
@@ -21,8 +21,8 @@ def run(name, monkeypatch):
     return names
 
 
-@pytest.mark.parametrize("name", JOBS)
-def test_a_job_takes_at_most_thirty_lines(name):
+@pytest.mark.parametrize("name", SHORT)
+def test_a_job_or_a_question_takes_at_most_thirty_lines(name):
     text = (EXAMPLES / name).read_text()
     docstring = ast.parse(text).body[0].end_lineno
     lines = [line for line in text.splitlines()[docstring:] if line.strip() and not line.startswith("#")]
@@ -42,7 +42,22 @@ def test_alarms_for_a_machine(monkeypatch):
     assert found.count("normal") <= 1
 
 
-def test_why_a_frame_has_its_label(monkeypatch, capsys):
+def test_minutes_of_apnea_in_nights_of_other_people(monkeypatch, capsys):
+    names = run("plot_04_real_apnea.py", monkeypatch)
+    assert set(names["train"].night).isdisjoint(names["test"].night)
+    assert names["evaluation"].accuracy > names["evaluation"].baseline + 0.1
+    assert "a33" in capsys.readouterr().out
+
+
+def test_the_whole_trip_gives_better_probabilities_than_each_point(monkeypatch, capsys):
+    names = run("plot_05_real_gps.py", monkeypatch)
+    assert set(names["train"].trip).isdisjoint(names["test"].trip)
+    assert names["found"]["whole trip"].log_loss < names["found"]["point alone"].log_loss
+    assert names["found"]["whole trip"].accuracy > names["found"]["live"].baseline + 0.3
+    assert "segments in the labels" in capsys.readouterr().out
+
+
+def test_why_a_time_step_has_its_label(monkeypatch, capsys):
     names = run("plot_why.py", monkeypatch)
     found = names["explained"]
     parts = found.past + found.future + found.average + sum(found.columns.values())

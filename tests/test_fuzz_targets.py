@@ -79,7 +79,7 @@ class TestTheVerdictImpossible:
             if first is None:
                 reference.filter(values, transmat, startprob)
             else:
-                with pytest.raises(ValueError, match=f"impossible data at frame {first[1]}"):
+                with pytest.raises(ValueError, match=f"impossible data at time step {first[1]}"):
                     reference.filter(values, transmat, startprob)
             outcomes.add(first is None)
         assert outcomes == {True, False}

@@ -111,7 +111,7 @@ def test_gaps_do_not_cross_sequences():
 
 def test_impossible_data_after_a_gap_are_named():
     log_ratios = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
-    with pytest.raises(ImpossibleDataError, match="frame 1 of sequence 0"):
+    with pytest.raises(ImpossibleDataError, match="time step 1 of sequence 0"):
         recursion.filter(log_ratios, [[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], dt=[1, 2**52])
 
 

@@ -169,7 +169,7 @@ class TestTransmatInit:
         [
             ({"transmat_init": np.eye(2)}, None, "transmat_init must have shape"),
             ({"transmat_init": MATRIX, "transmat": MATRIX}, None, "give transmat, .*or transmat_init"),
-            ({"transmat_init": MATRIX}, Y, "transmat_init is where EM begins, and every frame has a label"),
+            ({"transmat_init": MATRIX}, Y, "transmat_init is where EM begins, and every time step has a label"),
             (
                 {"transmat_init": MATRIX, "transition_prior": np.where(np.eye(3) > 0, -np.inf, 1.0)},
                 None,

@@ -16,8 +16,8 @@ def test_one_panel_per_estimate_under_signal_and_truth():
     assert [axis.get_title(loc="left") for axis in axes] == [
         "",
         "",
-        "a, 100.0% of frames right",
-        "b, 100.0% of frames right",
+        "a, 100.0% of time steps right",
+        "b, 100.0% of time steps right",
     ]
 
 

@@ -85,9 +85,9 @@ class TestEvidence:
     @pytest.mark.parametrize(
         ("values", "options", "message"),
         [
-            (LOG_RATIOS[:, :1], {}, "log_ratios must have at least one frame and two states"),
+            (LOG_RATIOS[:, :1], {}, "log_ratios must have at least one time step and two states"),
             (LOG_RATIOS, {"states": [0]}, r"states must have shape \(40,\), got \(1,\)"),
-            (LOG_RATIOS, {"states": np.full(40, 3)}, "states has 3 at frame 0: states are 0 to 2, and -1"),
+            (LOG_RATIOS, {"states": np.full(40, 3)}, "states has 3 at time step 0: states are 0 to 2, -1"),
             (LOG_RATIOS, {"states": np.full(40, 0.5)}, "states has 1 different labels, such as 0.5, for 3 states"),
             (LOG_RATIOS, {"names": ["a"]}, "names must have one entry for each of the 3 states, got 1"),
             (LOG_RATIOS, {"limit": 0}, "limit"),
@@ -131,13 +131,13 @@ class TestROC:
     @pytest.mark.parametrize(
         ("y", "scores", "message"),
         [
-            ([0, 2], [0.0, 1.0], "y has .*2.* at frame 1: it is 0 or 1"),
-            ([0, 1, -1], [0.0, 1.0, 1.0], "at frame 2: it is 0 or 1, .* leave out the frames of unknown label"),
-            ([1, 1], [0.0, 1.0], "y is .*1.* at every frame"),
+            ([0, 2], [0.0, 1.0], "y has .*2.* at time step 1: it is 0 or 1"),
+            ([0, 1, -1], [0.0, 1.0, 1.0], "at time step 2: it is 0 or 1, .* leave out those of unknown label"),
+            ([1, 1], [0.0, 1.0], "y is .*1.* at every time step"),
             ([], [], "y is empty"),
             ([[0, 1]], [0.0], "y must have one dimension"),
             ([0, 1], [0.0], r"scores must have shape \(2,\), got \(1,\)"),
-            ([0, 1], {"a": [0.0, np.nan]}, r"scores\['a'\] is NaN at frame 1"),
+            ([0, 1], {"a": [0.0, np.nan]}, r"scores\['a'\] is NaN at time step 1"),
             ([0, 1], {}, "scores is empty"),
             (np.ma.masked_equal([0, 1, 0], 1), [0.0, 1.0, 0.5], "y is a masked array with masked values"),
         ],
@@ -172,9 +172,9 @@ class TestCalibration:
     @pytest.mark.parametrize(
         ("y", "probabilities", "options", "message"),
         [
-            ([0, 1], [0.5, 1.5], {}, "probabilities has 1.5 at frame 1"),
-            ([0, 1], {"a": [0.5, np.nan]}, {}, r"probabilities\['a'\] has nan at frame 1"),
-            ([0, 2], [0.5, 0.5], {}, "y has 2 at frame 1: states are 0 to 1"),
+            ([0, 1], [0.5, 1.5], {}, "probabilities has 1.5 at time step 1"),
+            ([0, 1], {"a": [0.5, np.nan]}, {}, r"probabilities\['a'\] has nan at time step 1"),
+            ([0, 2], [0.5, 0.5], {}, "y has 2 at time step 1: states are 0 to 1"),
             ([0], [0.5, 0.5], {}, r"y must have shape \(2,\)"),
             ([0], np.ones((1, 1)), {}, r"probabilities must have shape \(T,\), or \(T, S\)"),
             ([0, 1], [0.5, 0.5], {"n_bins": 0}, "n_bins"),

@@ -67,7 +67,7 @@ class TestImpossibleData:
     def test_names_the_frame(self, function):
         log_ratios = np.zeros((5, 3))
         log_ratios[1, :2] = -np.inf  # only the third state, which cannot be reached so soon
-        with pytest.raises(ImpossibleDataError, match=r"frame 1 of sequence 0 \(row 1\)"):
+        with pytest.raises(ImpossibleDataError, match=r"time step 1 of sequence 0 \(row 1\)"):
             function(log_ratios, LEFT_RIGHT, FIRST)
 
     def test_names_the_sequence(self, function):
@@ -128,7 +128,7 @@ class TestUnreachableStates:
     def test_certainty_of_one_is_impossible_data(self, engine, name):
         log_ratios = np.zeros((4, 3))
         log_ratios[1, 2] = np.inf
-        with pytest.raises(ValueError, match=r"impossible data.*frame 1"):
+        with pytest.raises(ValueError, match=r"impossible data.*time step 1"):
             getattr(engine, name)(log_ratios, LEFT_RIGHT, FIRST)
 
     def test_certainty_of_one_is_impossible_data_with_a_lag(self):

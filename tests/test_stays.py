@@ -256,7 +256,9 @@ class TestEstimator:
         (X, y), _ = regular
         some = y.copy()
         some[-5:] = -1
-        with pytest.raises(ValueError, match=r"min_duration is 35 for the class \d, but y has a stay of \d+ frames"):
+        with pytest.raises(
+            ValueError, match=r"min_duration is 35 for the class \d, but y has a stay of \d+ time steps"
+        ):
             estimator(min_duration=35).fit(X, some)
 
 

@@ -86,7 +86,7 @@ def test_impossible_data_are_impossible_in_a_stream_at_the_same_frame(rows, lag)
         stream = model.stream(lag)
         for x in X[: error.frame]:
             stream.step(x)
-        with pytest.raises(ImpossibleDataError, match=f"frame {error.frame} of sequence 0"):
+        with pytest.raises(ImpossibleDataError, match=f"time step {error.frame} of sequence 0"):
             stream.step(X[error.frame])
     else:
         assert_allclose(follow(model.stream(lag), X), expected, atol=TOLERANCE)
@@ -204,7 +204,7 @@ class TestBadFrames:
         for x in possible:
             stream.step(x)
         before = stream.snapshot()
-        with pytest.raises(ImpossibleDataError, match=f"frame {len(possible)} of sequence 0"):
+        with pytest.raises(ImpossibleDataError, match=f"time step {len(possible)} of sequence 0"):
             stream.step(last)
         assert stream.snapshot() == before
 

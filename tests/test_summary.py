@@ -75,7 +75,7 @@ def test_a_notebook_shows_the_same_as_tables(model):
     parser = Cells()
     parser.feed(model._repr_html_())
     assert parser.open == []
-    for words in ("mid<dle", "heart rate", "share of frames"):
+    for words in ("mid<dle", "heart rate", "share of time steps"):
         assert words in parser.cells
 
 
@@ -106,5 +106,5 @@ def test_a_stream_shows_its_posterior(model):
     stream = model.stream()
     stream.step(TABLE.iloc[0])
     html = stream._repr_html_()
-    assert "1 frame" in html
+    assert "1 time step" in html
     assert f"{100 * stream.posterior[0]:.1f} %" in html

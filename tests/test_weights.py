@@ -174,11 +174,11 @@ class TestStates:
             DensityRatioHMM(9).fit(X[:5])
 
     def test_no_labels_and_no_number_of_states(self):
-        with pytest.raises(ValueError, match="n_states is needed where no frame is labelled"):
+        with pytest.raises(ValueError, match="n_states is needed where no time step is labelled"):
             DensityRatioHMM().fit(X)
 
     def test_all_labels_unknown_and_no_number_of_states(self):
-        with pytest.raises(ValueError, match="n_states is needed where no frame is labelled"):
+        with pytest.raises(ValueError, match="n_states is needed where no time step is labelled"):
             DensityRatioHMM().fit(X, np.full(300, -1))
 
 

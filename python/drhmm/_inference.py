@@ -54,33 +54,43 @@ class BatchInference:
         lag: int | None = None,
         novelty_label: Any = None,
     ) -> npt.NDArray[Any]:
-        """Most probable label of each frame, or with ``method="viterbi"`` the most probable path.
+        """Most probable label of each time step, or with ``method="viterbi"`` the most probable path.
 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
-            columns of training.
+            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
+            need the columns of training.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
         dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
-            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
+            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
         method : {"smooth", "filter", "frame", "viterbi"}
-            Most probable labels given the whole sequence, given the past and the present, or given each frame alone; or
-            "viterbi", the most probable path of each sequence.
+            Most probable labels given the whole sequence, given the past and the present, or given each time step
+            alone; or "viterbi", the most probable path of each sequence.
         lag : int, optional
-            With "smooth": given the past, the present and the next `lag` frames only.
+            With "smooth": given the past, the present and the next `lag` time steps only.
         novelty_label : object, optional
-            The label of frames at which the unknown is more probable than each known state. Without it, every frame
-            gets the most probable known label.
+            The label of time steps at which the unknown is more probable than each known state. Without it, every time
+            step gets the most probable known label.
 
         Returns
         -------
         ndarray of shape (T,), or list of such arrays
             Labels of training, and `novelty_label`.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
+        >>> hmm.predict(X[:5]).shape
+        (5,)
+        >>> path = hmm.predict(X, method="viterbi", lengths=[100, 200])  # two sequences
         """
         return self._model_for(X).predict(
             X,
@@ -104,30 +114,40 @@ class BatchInference:
         method: Method = "smooth",
         lag: int | None = None,
     ) -> Array:
-        """Probability of each state at each frame.
+        """Probability of each state at each time step.
 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
-            columns of training.
+            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
+            need the columns of training.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
         dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
-            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
+            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
         method : {"smooth", "filter", "frame"}
-            Given the whole sequence, given the past and the present, or given each frame alone.
+            Given the whole sequence, given the past and the present, or given each time step alone.
         lag : int, optional
-            With "smooth": given the past, the present and the next `lag` frames only.
+            With "smooth": given the past, the present and the next `lag` time steps only.
 
         Returns
         -------
         ndarray of shape (T, S), or list of such arrays
             Columns in the order of the classes; rows sum to 1. If the model has a state for the unknown, these are the
             probabilities given that the state is a known one; see `novelty_proba` for the other.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
+        >>> afterwards, live = hmm.predict_proba(X), hmm.predict_proba(X, method="filter")
+        >>> afterwards.shape
+        (300, 3)
         """
         return self._model_for(X).predict_proba(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
@@ -142,26 +162,35 @@ class BatchInference:
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
     ) -> Array:
-        """Evidence of each frame for each state, as logarithms, up to a constant per row.
+        """Evidence of each time step for each state, as logarithms, up to a constant per row.
 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
-            columns of training.
+            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
+            need the columns of training.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
         dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
-            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
+            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
 
         Returns
         -------
         ndarray of shape (T, S), or list of such arrays
-            log w_i(y_t), the log density of the frame in state i over that of all frames, to the power of the evidence
-            scale; rows of NaN where a frame is missing. `drhmm.recursion` takes it as it is.
+            log w_i(y_t), the log density of the observation in state i over that of all of them, to the power of the
+            evidence scale; rows of NaN where a time step is missing. `drhmm.recursion` takes it as it is.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
+        >>> hmm.log_ratios(X).shape
+        (300, 3)
         """
         return self._model_for(X).log_ratios(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
@@ -176,27 +205,36 @@ class BatchInference:
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
     ) -> Array:
-        """How little the known states account for each frame: log w_*, the evidence for the unknown in nats, (T,).
+        """How little the known states account for each time step: log w_*, the evidence for the unknown in nats, (T,).
 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
-            columns of training.
+            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
+            need the columns of training.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
         dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
-            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
+            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
 
         Returns
         -------
         ndarray of shape (T,), or list of such arrays
-            Above 0 where the frame alone speaks for the unknown; NaN where a frame is missing. With
+            Above 0 where the time step alone speaks for the unknown; NaN where a time step is missing. With
             ``novelty_evidence="paper"`` it is q_* = 1 - sum_i q_i(y_t), in [0, 1], close to 1 far from all training
             data.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> hmm = DensityRatioHMM(novelty=True, random_state=0).fit(X, y)
+        >>> bool(hmm.novelty_score([[50.0, 50.0]])[0] > 0)  # far from everything known
+        True
         """
         return self._model_for(X).novelty_score(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
@@ -213,29 +251,38 @@ class BatchInference:
         method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
     ) -> Array:
-        """Probability that the state at each frame is none of the known ones.
+        """Probability that the state at each time step is none of the known ones.
 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
-            columns of training.
+            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
+            need the columns of training.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
         dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
-            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
+            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
         method : {"filter", "smooth"}
             Given the past and the present, for alarms, or given the whole sequence.
         lag : int, optional
-            With "smooth": given the past, the present and the next `lag` frames only.
+            With "smooth": given the past, the present and the next `lag` time steps only.
 
         Returns
         -------
         ndarray of shape (T,), or list of such arrays
             Of a model that was learned with ``novelty=True``.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> hmm = DensityRatioHMM(novelty=True, random_state=0).fit(X, y)
+        >>> bool(hmm.novelty_proba([X[0], [50.0, 50.0], [50.0, 50.0]])[-1] > 0.5)
+        True
         """
         return self._model_for(X).novelty_proba(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
@@ -250,7 +297,18 @@ class BatchInference:
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
     ) -> Explanation:
-        """Why a frame has its label; see `Model.explain`."""
+        """Why a time step has its label; see `Model.explain`.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
+        >>> explained = hmm.explain(X, 100)
+        >>> bool(explained.label == hmm.predict(X)[100])
+        True
+        """
         return self._model_for(X).explain(
             X, frame, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
         )
@@ -265,7 +323,17 @@ class BatchInference:
         n_frames: int = 200,
         random_state: Any = None,
     ) -> ColumnRanking:
-        """How much each column matters; see `Model.rank_columns`."""
+        """How much each column matters; see `Model.rank_columns`.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
+        >>> hmm.rank_columns(X, n_frames=20, random_state=0).n_frames
+        20
+        """
         return self._model_for(X).rank_columns(
             X,
             lengths=lengths,
@@ -277,11 +345,38 @@ class BatchInference:
         )
 
     def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
-        """A live sequence on the model; see `Model.stream`."""
+        """A live sequence on the model; see `Model.stream`.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
+        >>> stream = hmm.stream()
+        >>> stream.step(X[0]).shape
+        (3,)
+        """
         return self._fitted_model().stream(lag, alarm=alarm)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file for `drhmm.load`; see `Model.save`."""
+        """Write the model to a file for `drhmm.load`; see `Model.save`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import drhmm
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     hmm.save(Path(folder) / "model.drhmm")
+        ...     served = drhmm.load(Path(folder) / "model.drhmm")
+        >>> bool((served.predict(X) == hmm.predict(X)).all())
+        True
+        """
         self._fitted_model().save(path)
 
     @by_name
@@ -296,33 +391,44 @@ class BatchInference:
         sample_weight: npt.ArrayLike | None = None,
         method: PathMethod = "smooth",
     ) -> float:
-        """With labels, the share of frames that `predict` gets right; without, the mean gain of a frame.
+        """With labels, the share of time steps that `predict` gets right; without, the mean gain of a time step.
 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
             Samples.
         y : array of shape (T,), or list of such arrays, optional
-            True labels; frames of unknown label are left out. Without y, also of an estimator that was fitted with
-            labels, the answer is no accuracy but `Model.gain`: the log likelihood of a frame over that of independent
-            frames, in nats. Score sequences that were not learned from; more is better, and 0 is as good as no chain
-            at all.
+            True labels; time steps of unknown label are left out. Without y, also of an estimator that was fitted with
+            labels, the answer is not an accuracy but `Model.gain`: the log likelihood of a time step over that of
+            independent time steps, in nats. Score sequences that were not learned from; more is better, and 0 is as
+            good as no chain at all.
         lengths, sequence_id, dt
             As in `predict_proba`.
         sample_weight : array of shape (T,), or list of such arrays, optional
-            Weight of each frame, with labels.
+            Weight of each time step, with labels.
         method : {"smooth", "filter", "frame", "viterbi"}
             As in `predict`, with labels.
 
         Returns
         -------
         float
-            Accuracy from 0 to 1, or a gain in nats per frame.
+            Accuracy from 0 to 1, or a gain in nats per time step.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
+        >>> bool(hmm.score(X, y) > 0.8)  # accuracy
+        True
+        >>> bool(hmm.score(X) > 0)  # gain
+        True
         """
         model = self._model_for(X)  # read once: another thread may be fitting
         if y is None:
             if sample_weight is not None:
-                raise ValueError("sample_weight goes with y: without labels, score is the mean gain of a frame")
+                raise ValueError("sample_weight goes with y: without labels, score is the mean gain of a time step")
             return model.gain(X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads)
         predicted = model.predict(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, n_threads=self.n_threads

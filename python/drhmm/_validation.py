@@ -129,7 +129,7 @@ def _is_written_through(array: Any) -> bool:
 
 
 def as_samples(values: Any, name: str = "X") -> Array:
-    """Frames by columns, at least one of each, NaN allowed, infinities refused."""
+    """Rows by columns, at least one of each, NaN allowed, infinities refused."""
     samples = as_matrix(
         values,
         name,
@@ -246,7 +246,7 @@ def as_lengths(lengths: Any, n_rows: int) -> Lengths:
 
 
 def as_steps(dt: Any, n_rows: int) -> Steps | None:
-    """Steps of the chain since the frame before, one per row; None where every frame follows the one before it."""
+    """Steps of the chain since the row before, one per row; None where every row follows the one before it."""
     if dt is None:
         return None
     refuse_masked(dt, "dt")
@@ -264,7 +264,7 @@ def as_steps(dt: Any, n_rows: int) -> Steps | None:
     wrong = (steps < 1) | (steps > LONGEST_GAP)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        raise ValueError(f"dt has {steps[row]} at row {row}: a frame is 1 to {LONGEST_GAP} steps after the one before")
+        raise ValueError(f"dt has {steps[row]} at row {row}: a row is 1 to {LONGEST_GAP} steps after the one before")
     checked: Steps = np.require(steps, dtype=np.int64, requirements=["C", "A"])
     return checked
 

@@ -1,4 +1,4 @@
-"""Alarms in the user's units: so many false ones in so much time, from what normal frames did."""
+"""Alarms in the user's units: so many false ones in so much time, from what normal time steps did."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: What ends an alarm by default, where the time of a frame is known.
 HOLD_OFF = "10min"
 
-_FRAMES = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(?:frames?)?\s*")
+_FRAMES = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(?:frames?|(?:time )?steps?)?\s*")
 
 #: Declustered peaks that a level is extrapolated from, where there are so many. On ten seeds of `datasets.sensors`, one
 #: false alarm a week became 0.25 to 3 with 20 of them, and 0.25 to 1.5 with 40.
@@ -39,7 +39,7 @@ CAUSES = ("", "sum", "frame")
 
 
 def frames_of(value: Any, name: str, step: float | None, *, low: float, remedy: str = "step") -> float:
-    """A time as a number of frames: a number, text such as "500 frames", or "7d", "10 min" with the time of one step.
+    """A time as a number of time steps: a number, text such as "500 steps", or "7d", "10 min" with the time of a step.
 
     `remedy` is what gives the time of one step, for the message where it is not known.
     """
@@ -51,23 +51,33 @@ def frames_of(value: Any, name: str, step: float | None, *, low: float, remedy: 
     seconds = seconds_of(value)
     if seconds is None:
         raise ValueError(
-            f"{name} must be a number of frames or a time such as '7d', '12h', '10min', '30s', got {value!r}"
+            f"{name} must be a number of time steps or a time such as '7d', '12h', '10min', '30s', got {value!r}"
         )
     if step is None:
         raise ValueError(
-            f"{name} is {value!r}, a time, and the model does not know the time of one frame: give {remedy} as well, "
-            "such as 10s, or a number of frames instead"
+            f"{name} is {value!r}, a time, and the model does not know the time of a step: give {remedy} as well, "
+            "such as 10s, or a number of time steps instead"
         )
-    return check_number(seconds / step, f"{name} of {value} in frames", low=low, high=LARGEST)
+    return check_number(seconds / step, f"{name} of {value} in time steps", low=low, high=LARGEST)
 
 
 @dataclass(frozen=True)
 class Episode:
-    """One alarm: frames ``begin`` to ``end``, end excluded, of a sequence.
+    """One alarm: time steps ``begin`` to ``end``, end excluded, of a sequence.
 
-    ``peak`` is the frame of the highest evidence and ``score`` its `novelty_score`. ``columns`` has the columns that
-    stick out, most first: names (or numbers) and their share of the evidence, in the first 50 frames above a level.
-    ``cause`` is the level that was exceeded where the alarm began: "frame", that of single frames, or "sum".
+    ``peak`` is the time step of the highest evidence and ``score`` its `novelty_score`. ``columns`` has the columns
+    that stick out, most first: names (or numbers) and their share of the evidence, in the first 50 time steps above a
+    level. ``cause`` is the level that was exceeded where the alarm began: "frame", that of single time steps, or "sum".
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import sensors
+    >>> normal, _ = sensors(2000, faults=(), random_state=0)
+    >>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
+    >>> X, fault = sensors(1000, faults=("bias",), random_state=1)
+    >>> for episode in model.alarm(1, per=1000, hold_off=30).episodes(X):
+    ...     assert episode.begin <= episode.peak < episode.end
     """
 
     sequence: int
@@ -81,25 +91,25 @@ class Episode:
 
 @dataclass(frozen=True)
 class Alarm:
-    """When to wake somebody: levels of evidence that normal frames exceed as often as was asked for.
+    """When to wake somebody: levels of evidence that normal time steps exceed as often as was asked for.
 
-    Made by `Model.alarm`. An alarm begins at a frame at which the cumulative sum of evidence for the unknown,
+    Made by `Model.alarm`. An alarm begins at a time step at which the cumulative sum of evidence for the unknown,
     c_t = max(0, c_{t-1} + log w_*), is above ``sum_level``, or log w_* itself above ``frame_level``. It ends when
-    neither has been for ``hold_off`` frames. The sum is never more than 1 nat above its level: what has been going on
-    for long ends as soon as the evidence does.
+    neither has been for ``hold_off`` time steps. The sum is never more than 1 nat above its level: what has been going
+    on for long ends as soon as the evidence does.
 
     Attributes
     ----------
     model : Model
         The model whose evidence is watched.
     sum_level, frame_level : float
-        Levels of the sum and of single frames, in nats.
+        Levels of the sum and of single time steps, in nats.
     hold_off : int
-        Frames that end an alarm.
+        Time steps that end an alarm.
     false_alarms, per : float
-        What was asked for: so many false alarms in so many frames.
+        What was asked for: so many false alarms in so many time steps.
     n_normal : int
-        Normal frames that the levels come from.
+        Normal time steps that the levels come from.
 
     Examples
     --------
@@ -135,7 +145,7 @@ class Alarm:
         """The opposite of `numbers`."""
         sum_level, frame_level, hold_off, false_alarms, per, n_normal = (float(number) for number in numbers)
         if not (0 <= hold_off <= LARGEST and hold_off.is_integer() and n_normal >= 0 and n_normal.is_integer()):
-            raise ValueError(f"an alarm has hold_off {hold_off:g} and {n_normal:g} normal frames")
+            raise ValueError(f"an alarm has hold_off {hold_off:g} and {n_normal:g} normal time steps")
         check_number(false_alarms, "false_alarms", low=0, high=LARGEST, low_open=True)
         check_number(per, "per", low=1, high=LARGEST)
         return cls(model, sum_level, frame_level, int(hold_off), false_alarms, per, int(n_normal))
@@ -145,7 +155,7 @@ class Alarm:
     ) -> list[Episode]:
         """The alarms in sequences of samples; parameters as in `Model.predict_proba`.
 
-        Frames are counted from the begin of their sequence. The last episode of a sequence may still be going on.
+        Time steps are counted from the begin of their sequence. The last episode of a sequence may still be going on.
         """
         sequences = self.model.read(X, lengths, sequence_id, dt)
         logs = self.model._log_evidence(sequences, thread_count(n_threads))
@@ -194,7 +204,7 @@ class Watch:
         self.reset()
 
     def reset(self) -> None:
-        """Forget every frame."""
+        """Forget every time step."""
         self.total = 0.0
         self.frame = -1  # the newest frame
         self.quiet = 0  # steps since the last frame above a level
@@ -212,7 +222,7 @@ class Watch:
         self.told = np.zeros(self._framing.n_columns)  # what each column adds to their evidence
 
     def step(self, value: float, dt: int = 1, sample: Any = None) -> Episode | None:
-        """Take log w_* of one more frame, NaN if it is missing; the episode that ends before it, if one does.
+        """Take log w_* of one more time step, NaN if it is missing; the episode that ends before it, if one does.
 
         Without its sample, nothing is known of columns.
         """
@@ -237,7 +247,7 @@ class Watch:
         return ended
 
     def _take(self, sample: Array, is_above: bool) -> None:
-        """Keep the samples of the newest frame, and add up the parts of its columns if it is above a level."""
+        """Keep the samples of the newest time step, and add up the parts of its columns if it is above a level."""
         self.recent.append((sample - self._framing.mean) / self._framing.scale)
         if is_above and self.n_told < MOST_FRAMES:
             frame = np.concatenate(self.recent)[None]  # complete, as it has evidence
@@ -284,7 +294,7 @@ class Watch:
 def make_alarm(
     model: Model, excursions: Excursions, false_alarms: Any, per: Any, hold_off: Any, step: Any, source: str
 ) -> Alarm:
-    """Levels from excursions of normal frames; `source` says in a warning what these are."""
+    """Levels from excursions of normal time steps; `source` says in a warning what these are."""
     step = as_step(step)
     if hold_off is None:
         assert model.novelty is not None
@@ -294,7 +304,7 @@ def make_alarm(
     pause = round(frames_of(hold_off, "hold_off", step, low=0))
     if excursions.n_frames < period / asked:
         warnings.warn(
-            f"{source} have {excursions.n_frames} frames, fewer than the {period / asked:g} in which one false alarm "
+            f"{source} have {excursions.n_frames} time steps, fewer than the {period / asked:g} in which a false alarm "
             "is asked for: the level is extrapolated; give more normal data",
             UserWarning,
             stacklevel=3,
@@ -333,7 +343,7 @@ def _level(excursions: Array, expected: float, hold_off: int) -> float:
 
 
 def _declustered(excursions: Array, hold_off: int) -> Array:
-    """Heights of clusters: excursions of one sequence that are at most `hold_off` frames apart are of one."""
+    """Heights of clusters: excursions of one sequence that are at most `hold_off` time steps apart are of one."""
     if len(excursions) == 0:
         return np.empty(0)
     sequence, first, last, height = excursions.T

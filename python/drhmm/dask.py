@@ -1,7 +1,8 @@
 """Learning and inference on a Dask cluster: sums over partitions, and partitions that hold whole sequences.
 
-Needs ``pip install "drhmm[dask]"``. The statistics that least squares and the chain need are sums over frames, so that
-every partition is read once, on the worker that has it, and what travels is a matrix of the size of the kernel centres.
+Needs ``pip install "drhmm[dask]"``. The statistics that least squares and the chain need are sums over time steps, so
+that every partition is read once, on the worker that has it, and what travels is a matrix of the size of the kernel
+centres.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def fit(
         The column of labels, and the one that tells the sequences apart.
     time : str, optional
         The column of times, numbers or dates, by which the rows of a sequence are ordered; without it they are in
-        the order of the frame. A gap in time ends a sequence: nobody knows what happened in it.
+        the order of the table. A gap in time ends a sequence: nobody knows what happened in it.
     step : float, str, timedelta or numpy.timedelta64, optional
         The time of one step, as in `drhmm.dataframes.fit`; the median of the sample by default. The model remembers
         it, and the columns of label, sequence and time.
@@ -170,7 +171,7 @@ def predict(
     n_threads: int = 1,
     whole: bool | None = None,
 ) -> dd.DataFrame:
-    """The frame with the state of each row, its probability, and that of the unknown; computed when it is asked for.
+    """The table with the state of each row, its probability, and that of the unknown; computed when it is asked for.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ def predict(
         The column that tells the sequences apart; by default the one that the model remembers.
     time : str or False, optional
         The column of times, by which the rows of a sequence are ordered; by default the one that the model remembers.
-        False, or a model that remembers none: rows are in the order of the frame.
+        False, or a model that remembers none: rows are in the order of the table.
     step : float, str, timedelta or numpy.timedelta64, optional
         The time of one step, as in `drhmm.dataframes.fit`; that of the training data by default.
     features, method, lag, probabilities
@@ -199,6 +200,20 @@ def predict(
     -------
     dask.dataframe.DataFrame
         All rows and columns of `ddf` with the columns of `drhmm.dataframes.predict`.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.dask import predict
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(200, random_state=0)
+    >>> df = pd.DataFrame(X, columns=["x", "y"]).assign(person=[k // 100 for k in range(200)])
+    >>> estimator = DensityRatioHMM(random_state=0).fit(df[["x", "y"]], y)
+    >>> predicted = predict(estimator, dd.from_pandas(df, npartitions=2), sequence="person")
+    >>> sorted(predicted.columns)
+    ['person', 'probability', 'state', 'x', 'y']
     """
     fitted = model if isinstance(model, Model) else model._fitted_model()
     _check_frame(ddf)

@@ -1,6 +1,6 @@
 """Data frames in, data frames out: learning from pandas, polars and Arrow tables, and the states of their rows.
 
-Needs narwhals (``pip install "drhmm[dataframes]"``) and the library of the frame.
+Needs narwhals (``pip install "drhmm[dataframes]"``) and the library of the table.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def predict(
     probabilities: bool = False,
     n_threads: int | None = None,
 ) -> IntoDataFrameT:
-    """The frame with the state of each row, its probability, and that of the unknown.
+    """The table with the state of each row, its probability, and that of the unknown.
 
     Columns are found by name: a model that was learned from named columns takes these, in whatever order and among
     whatever others they stand.
@@ -141,7 +141,7 @@ def predict(
         remembers none: all rows are one sequence.
     time : str or False, optional
         The column of times, numbers or dates, which increase within a sequence; by default the one that the model
-        remembers. Where k steps lie between two rows, k - 1 frames are missing, as `dt` tells
+        remembers. Where k steps lie between two rows, k - 1 rows are missing, as `dt` tells
         `drhmm.Model.predict_proba`.
     step : float, str, timedelta or numpy.timedelta64, optional
         The time of one step: a number in the unit of the time column, seconds for dates; a duration; or text such as
@@ -153,7 +153,7 @@ def predict(
     method : {"smooth", "filter", "frame", "viterbi"}
         As in `drhmm.Model.predict`; "viterbi" gives states only, and "frame" no novelty.
     lag : int, optional
-        With "smooth": given the past, the present and the next `lag` frames only.
+        With "smooth": given the past, the present and the next `lag` time steps only.
     probabilities : bool
         Whether there is a column ``p(label)`` for each state, too.
     n_threads : int, optional
@@ -161,7 +161,7 @@ def predict(
 
     Returns
     -------
-    frame of the type of `df`
+    table of the type of `df`
         All rows and columns of `df`, in their order, with the columns ``state`` (the most probable label),
         ``probability`` (its probability among the known states) and, if the model has a state for the unknown,
         ``novelty`` (the probability that it is none of them).
@@ -284,7 +284,7 @@ def _rows_for(
     features: Sequence[str] | None,
     label: str | None = None,
 ) -> tuple[Rows, Steps | None]:
-    """The rows of a frame by the columns that are named or remembered, and the gaps between them."""
+    """The rows of a table by the columns that are named or remembered, and the gaps between them."""
     sequence, time = (
         remembered(model, role, name, frame.columns) for role, name in (("sequence", sequence), ("time", time))
     )
@@ -323,7 +323,7 @@ def check_step(step: Step | None, time: str | None) -> float | None:
 def refuse_results(
     columns: Sequence[str], argument: str, model: Model, method: str = "smooth", probabilities: bool = False
 ) -> None:
-    """Raise a ValueError if a frame has a column that the result adds."""
+    """Raise a ValueError if a table has a column that the result adds."""
     for name in result_names(model, method, probabilities):
         if name in columns:
             raise ValueError(
@@ -333,7 +333,7 @@ def refuse_results(
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a frame as whole sequences one after the other; ``order`` is None where they were."""
+    """Rows of a table as whole sequences one after the other; ``order`` is None where they were."""
 
     samples: npt.NDArray[Any]
     lengths: Lengths
@@ -342,15 +342,15 @@ class Rows:
     time: str | None
 
     def row(self, place: int) -> int:
-        """The row of the frame."""
+        """The row of the table."""
         return place if self.order is None else int(self.order[place])
 
     def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Rows of the frame -> rows of whole sequences."""
+        """Rows of the table -> rows of whole sequences."""
         return values if self.order is None else values[self.order]
 
     def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Rows of whole sequences -> rows of the frame."""
+        """Rows of whole sequences -> rows of the table."""
         if self.order is None:
             return values
         restored = np.empty_like(values)
@@ -382,7 +382,7 @@ class Rows:
 
 
 def read_rows(frame: nw.DataFrame[Any], features: Sequence[str], sequence: str | None, time: str | None) -> Rows:
-    """The samples of a frame, its sequences and its times."""
+    """The samples of a table, its sequences and its times."""
     nw = _narwhals()
     for name in (*features, sequence, time):
         if name is not None and name not in frame.columns:

@@ -32,6 +32,17 @@ class Durations:
         Probability that a stage lasts for one more step; otherwise the next stage follows.
     skip : ndarray of shape (S,)
         Probability that an entry into a state goes to its last stage instead of its first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import Durations
+    >>> durations = Durations.geometric(np.array([[0.9, 0.1], [0.2, 0.8]]))
+    >>> durations.mean.round(6)
+    array([10.,  5.])
+    >>> durations.probabilities(3).round(3)
+    array([[0.1  , 0.09 , 0.081],
+           [0.2  , 0.16 , 0.128]])
     """
 
     sizes: Sizes

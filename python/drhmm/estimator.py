@@ -49,90 +49,107 @@ from .transitions import ChainRules, chain_rules
 class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Density ratio hidden Markov model.
 
-    Evidence for the states is learned as density ratios, pooled from kernel least squares, additive least squares and
-    class Gaussians; forward-backward runs on ratios. How much each of them counts, and how much the chain does, is
-    learned by what smoothing makes of held-out evidence. Learns from labelled, partly labelled and unlabelled
-    sequences.
+    The model learns the evidence for each state as density ratios and runs forward-backward on them. By default the
+    evidence is a pool of kernel least squares, additive least squares and class Gaussians. Cross-validation chooses how
+    much each of them counts, and how much the chain does: the choice that labels held-out sequences best after
+    smoothing. Sequences may be labelled, partly labelled or unlabelled.
+
+    Most people only ever change a few of the first nine arguments. The others stand in groups under
+    *Other Parameters*.
 
     Parameters
     ----------
     n_states : int, optional
-        Number of states; needed where there are no labels, the number of classes in y otherwise.
+        Number of states. Needed without labels; with labels it is the number of classes in y.
+    window : int
+        Samples that make a frame: frame t is samples t-window+1..t of its own sequence. The first window-1 time steps
+        of a sequence have no evidence of their own.
     ratio : {"pool", "least-squares"} or a ratio source
-        Where evidence comes from: a pool of kernels, additive ratios and Gaussians (`drhmm.ratios.Pool`), kernel least
-        squares alone, as in the paper, or an object with the methods ``fit`` and ``log_ratios`` such as those in
+        Where evidence comes from: the pool of kernels, additive ratios and Gaussians (`drhmm.ratios.Pool`), kernel
+        least squares alone, as in the paper, or an object with the methods ``fit`` and ``log_ratios``, such as those in
         `drhmm.ratios`.
+    class_weight : dict or "balanced", optional
+        Weight of each class, as in scikit-learn. It multiplies the weights of its time steps when ratios are learned,
+        and of the transitions into it. A class with more weight is predicted more often.
+    durations : {"geometric", "negative-binomial"}
+        How long states last. Stays of a plain chain are geometric: the shortest are the most frequent.
+        "negative-binomial" learns the shape of the stays of each state. It keeps the shapes only if they label held-out
+        sequences better than geometric stays.
+    min_duration : int, dict or array of shape (S,), optional
+        The fewest time steps that a stay lasts: for all classes, by label, or for each. The first and the last stay
+        of a sequence may be cut. Shorter stays in a fully labelled y count as that long. A mean stay below the minimum
+        is raised to it.
+    novelty : bool
+        Whether the model has a state for what nobody labelled; see `novelty_proba`.
+    unknown : label or None
+        The label that stands for an unknown one, beside NaN and None, which always do. "auto" means -1 among integers
+        and empty text otherwise. (Labels -1 and 1 and no others are two classes, unless novelty=True makes one class
+        enough.) None means that there is no such label.
+    random_state : int, RandomState or None
+        Seed of the kernel centres and of the starts of EM.
+
+    Other Parameters
+    ----------------
+    Kernels and evidence
+        How evidence is estimated, and how much it counts.
     n_basis : int, "auto" or None
         Number of kernel centres, drawn from the training frames. "auto": 25 per state, at least 150 and at most
-        500; None: every frame, as in the paper.
+        500. None: every frame, as in the paper.
     sigma : float or {"cv", "default"}
         Kernel width, in units of standardised frames: a number, cross-validated, or the median distance of centres.
     rho : float or {"cv", "default"}
         Regularisation over the number of training frames: a number, cross-validated, or 0.003.
     floor : float
-        Smallest posterior estimate of a frame, for balanced states; 0 lets one frame exclude a state.
+        The smallest posterior estimate that a state can get from one frame, for balanced states. With 0, one frame can
+        exclude a state.
     evidence_scale : float, sequence of float, or "cv"
-        Exponent of the ratios: below 1 where neighbouring frames repeat each other, above 1 where regularisation made
-        the estimates too cautious. "cv" learns one for each member of the pool by held-out smoothing, and how much the
-        class shares count; without enough labels kernels and Gaussians have 1/2 each, and kernels alone have 1. A
+        Exponent of the ratios: below 1 where neighbouring frames repeat each other, above 1 where regularisation
+        made the estimates too cautious. "cv" learns one for each member of the pool by held-out smoothing, and how much
+        the class shares count. Without enough labels, kernels and Gaussians have 1/2 each, and kernels alone have 1. A
         number is shared among the members in these proportions; a sequence has one for each.
-    transition_temper : float in (0, 1], or "cv"
-        Exponent of the transition and start probabilities. Below 1 lets short events through that small evidence scales
-        would drown; "cv" learns it with the scales, and is 1 where there are not enough labels, or where `class_weight`
-        says that their shares are wrong. A chain with `min_duration`, or with learned shapes of ``durations``, is not
-        tempered: it must be 1 or "cv", which is 1 then.
     standardize : bool
         Whether columns are brought to mean 0 and standard deviation 1.
-    window : int
-        Samples that make a frame: frame t is samples t-window+1..t of its own sequence. The first window-1 frames
-        of a sequence have no evidence of their own.
+    Chain
+        How states follow each other.
     transition_prior : float or array of shape (S, S)
         Pseudo-count of every transition, or of each: large on the diagonal for sticky states, -inf where a transition
         is forbidden.
     transmat, startprob : array, optional
-        Transition and start probabilities that are given and not learned.
-    transmat_init : array of shape (S, S), optional
-        Transition probabilities that EM begins with, and goes on from; states are numbered to suit them. Labels that
-        EM begins with are a partly labelled y.
-    durations : {"geometric", "negative-binomial"}
-        How long states last. Stays of a plain chain are geometric: the shortest are the most frequent.
-        "negative-binomial" learns the shape of the stays of each state. Shapes are kept only where they label held-out
-        sequences better than geometric stays.
-    min_duration : int, dict or array of shape (S,), optional
-        The fewest frames that a stay lasts: for all classes, by label, or for each. The first and the last stay of
-        a sequence may be cut. Shorter stays in fully labelled y count as that long; a mean stay below the minimum
-        is raised to it.
-    class_weight : dict or "balanced", optional
-        Weight of each class, as in scikit-learn: of its frames when ratios are learned, and of transitions into it.
-        A class of more weight is predicted more often.
-    novelty : bool
-        Whether the model has a state for what nobody labelled; see `novelty_proba`.
-    novelty_rate : float
-        Probability that something unknown begins at a frame.
-    novelty_duration : float
-        Mean number of frames that it lasts.
-    novelty_evidence : {"calibrated", "paper"}
-        Evidence for the unknown. "calibrated": how far frames are from class Gaussians and from a kernel density, as
-        p-values among training frames that were held out, such that on these the mean of p(unknown) is at most what
-        rate and duration say; works with all ratios, and `Model.alarm` needs it. "paper": what the estimates of kernel
-        least squares leave to 1, with kernels as the only ratio.
-    max_iter, tol : int, float
-        EM ends after `max_iter` iterations, or when the posteriors of a frame change by less than `tol` on average.
+        Transition and start probabilities, if they are given and not learned.
+    transition_temper : float in (0, 1], or "cv"
+        Exponent of the transition and start probabilities. A value below 1 lets short events through that small
+        evidence scales would drown. "cv" learns it with the scales. It is 1 if there are not enough labels, or if
+        `class_weight` says that their shares are wrong. A chain with `min_duration`, or with learned shapes of
+        ``durations``, is not tempered: the setting must be 1 or "cv", which then means 1.
+    Unlabelled data
+        How EM learns where labels are missing.
     n_init : int
         Starts of EM that are followed to the end. The result with the largest gain is kept: the mean log likelihood
-        of a frame over that of independent frames.
+        of a time step over that of independent time steps.
+    max_iter, tol : int, float
+        EM ends after `max_iter` iterations, or when the posteriors of a time step change by less than `tol` on average.
+    transmat_init : array of shape (S, S), optional
+        Transition probabilities that EM begins with; the states are numbered to suit them. To begin with labels, give a
+        partly labelled y.
     em_update : {"soft", "paper"}
         Least squares on soft labels with one factorisation for all iterations, or the rule that the paper prints.
-    random_state : int, RandomState or None
-        Seed of kernel centres and of the starts of EM.
+    Novelty
+        What the state for the unknown is like; these need ``novelty=True``.
+    novelty_rate : float
+        Probability that something unknown begins at a time step.
+    novelty_duration : float
+        Mean number of time steps that it lasts.
+    novelty_evidence : {"calibrated", "paper"}
+        Evidence for the unknown. "calibrated" measures how far a frame is from class Gaussians and from a kernel
+        density, as p-values among held-out training frames. On these, the mean of p(unknown) is at most what rate and
+        duration say. It works with all ratios, and `Model.alarm` needs it. "paper" takes what the estimates of kernel
+        least squares leave to 1, with kernels as the only ratio.
+    Computing
+        What a fit may use and show.
     n_threads : int, optional
         Threads; all cores, or DRHMM_NUM_THREADS, by default.
     verbose : bool
         Whether cross-validation and EM show their progress on standard error.
-    unknown : label or None
-        The label that stands for an unknown one, beside NaN and None, which always do. "auto" is -1 among integers
-        (but labels -1 and 1 and no others are two classes, unless novelty=True makes one class enough), and empty text
-        otherwise; None is no label.
 
     Attributes
     ----------
@@ -151,7 +168,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         How much class shares count beside the ratios, in units of `evidence_scale_`.
     scale_reason_ : str
         What scales, temper and shift were learned from, in words.
-    centers_, theta_, sigma_, rho_
+    centers_, theta_, sigma_, rho_ : ndarray, ndarray, float, float
         Kernel centres, coefficients, width and regularisation, if kernels take part.
     selection_ : Selection or None
         The cross-validation table of sigma and rho.
@@ -180,64 +197,64 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self,
         n_states: int | None = None,
         *,
+        window: int = 1,
         ratio: Any = "pool",
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        durations: Literal["geometric", "negative-binomial"] = "geometric",
+        min_duration: int | Mapping[Any, int] | npt.ArrayLike | None = None,
+        novelty: bool = False,
+        unknown: Any = "auto",
+        random_state: int | np.random.RandomState | None = None,
         n_basis: int | Literal["auto"] | None = "auto",
         sigma: float | Literal["cv", "default"] = "cv",
         rho: float | Literal["cv", "default"] = "cv",
         floor: float = 0.02,
         evidence_scale: float | npt.ArrayLike | Literal["cv"] = "cv",
-        transition_temper: float | Literal["cv"] = "cv",
         standardize: bool = True,
-        window: int = 1,
         transition_prior: npt.ArrayLike = 1.0,
         transmat: npt.ArrayLike | None = None,
         startprob: npt.ArrayLike | None = None,
+        transition_temper: float | Literal["cv"] = "cv",
+        n_init: int = 3,
+        max_iter: int = 100,
+        tol: float = 1e-4,
         transmat_init: npt.ArrayLike | None = None,
-        durations: Literal["geometric", "negative-binomial"] = "geometric",
-        min_duration: int | Mapping[Any, int] | npt.ArrayLike | None = None,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        novelty: bool = False,
+        em_update: Literal["soft", "paper"] = "soft",
         novelty_rate: float = 1e-3,
         novelty_duration: float = 50.0,
         novelty_evidence: str = "calibrated",
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        n_init: int = 3,
-        em_update: Literal["soft", "paper"] = "soft",
-        random_state: int | np.random.RandomState | None = None,
         n_threads: int | None = None,
         verbose: bool = False,
-        unknown: Any = "auto",
     ) -> None:
         self.n_states = n_states
+        self.window = window
         self.ratio = ratio
+        self.class_weight = class_weight
+        self.durations = durations
+        self.min_duration = min_duration
+        self.novelty = novelty
+        self.unknown = unknown
+        self.random_state = random_state
         self.n_basis = n_basis
         self.sigma = sigma
         self.rho = rho
         self.floor = floor
         self.evidence_scale = evidence_scale
-        self.transition_temper = transition_temper
         self.standardize = standardize
-        self.window = window
         self.transition_prior = transition_prior
         self.transmat = transmat
         self.startprob = startprob
+        self.transition_temper = transition_temper
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
         self.transmat_init = transmat_init
-        self.durations = durations
-        self.min_duration = min_duration
-        self.class_weight = class_weight
-        self.novelty = novelty
+        self.em_update = em_update
         self.novelty_rate = novelty_rate
         self.novelty_duration = novelty_duration
         self.novelty_evidence = novelty_evidence
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.em_update = em_update
-        self.random_state = random_state
         self.n_threads = n_threads
         self.verbose = verbose
-        self.unknown = unknown
 
     def __sklearn_tags__(self) -> Any:
         """NaN is allowed: it marks missing samples. Labels are not needed where the number of states is given."""
@@ -337,11 +354,11 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         if len(classes) == 0:
             if self.n_states is None:
                 raise ValueError(
-                    "n_states is needed where no frame is labelled; without it, DensityRatioHMM requires y to be "
+                    "n_states is needed where no time step is labelled; without it, DensityRatioHMM requires y to be "
                     "passed, but the target y is None or holds no known label"
                 )
             if self.class_weight is not None:
-                raise ValueError("class_weight needs labels, and no frame is labelled")
+                raise ValueError("class_weight needs labels, and no time step is labelled")
             return np.arange(self.n_states), codes
         if self.n_states is not None and self.n_states != len(classes):
             raise ValueError(f"n_states is {self.n_states}, but y has {len(classes)} classes: {classes.tolist()}")
@@ -362,22 +379,32 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one.
+            Samples. A NaN makes every time step missing whose window contains it.
         y : array of shape (T,), or list of such arrays, optional
             Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects,
             empty text, or what `unknown` says. Without y, or with some labels unknown, EM finds the rest.
         lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other. Where frames are missing in time, a sequence
+            Lengths of the sequences that X holds one after the other. Where rows are missing in time, a sequence
             ends and another begins: learning knows no `dt`, and counts neighbouring rows as one step of the chain.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; another one after a gap in time.
         sample_weight : array of shape (T,), or list of such arrays, optional
-            Weight of each frame when ratios are learned; transitions are counted without weights.
+            Weight of each time step when ratios are learned; transitions are counted without weights.
 
         Returns
         -------
         DensityRatioHMM
             The fitted estimator. If anything raises, it stays as it was.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> few = np.where(np.arange(300) % 10 == 0, y, -1)  # every tenth label is known
+        >>> bool(DensityRatioHMM(random_state=0).fit(X, few).score(X, y) > 0.8)
+        True
         """
         self._check_parameters()
         random_state, threads = random_state_of(self.random_state), thread_count(self.n_threads)
@@ -425,7 +452,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         )
         if training.labelled:
             if rules.initial is not None:
-                raise ValueError("transmat_init is where EM begins, and every frame has a label: use transmat")
+                raise ValueError("transmat_init is where EM begins, and every time step has a label: use transmat")
             learned = learn_labelled(learner, training, rules, settings)
         else:
             check_minimum(codes, sequences.lengths, rules.durations.minimum, classes)
@@ -509,7 +536,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
 
         The first block (after construction or `fit`) chooses standardisation, kernel centres, sigma, rho, deciles,
         scales, temper and the evidence for the unknown, as `fit` does, and must hold every class. From then on sums
-        over frames and transition counts accumulate: the model is the one that all blocks together give with those
+        over time steps and transition counts accumulate: the model is the one that all blocks together give with those
         settings. A later block with
         other settings is refused, but for those of threads, progress and EM; `fit`, or a clone, begins anew.
 
@@ -524,6 +551,17 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         -------
         DensityRatioHMM
             The estimator.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> hmm = DensityRatioHMM(n_basis=50, random_state=0)
+        >>> for block in (slice(0, 150), slice(150, 300)):
+        ...     hmm = hmm.partial_fit(X[block], y[block])
+        >>> bool(hmm.score(X, y) > 0.8)
+        True
         """
         check_additive(self.ratio, self.class_weight, "partial_fit")
         partial: PartialFit | None = getattr(self, "_partial", None)

@@ -36,28 +36,43 @@ class Evaluation:
     classes : ndarray of shape (S,)
         The labels.
     accuracy, macro_f1 : float
-        Share of frames whose likeliest label is right, and the mean F1 of the classes that occur. What always saying
-        the most frequent class would reach is ``baseline``.
+        Share of time steps whose likeliest label is right, and the mean F1 of the classes that occur. What always
+        saying the most frequent class would reach is ``baseline``.
     log_loss, calibration_error : float
         Mean of -log p(true label), and the expected calibration error of the likeliest label in ten bins.
     precision, recall, f1 : ndarray of shape (S,)
         Of each class; NaN where they are 0 / 0.
     confusion : ndarray of int, shape (S, S)
-        Frames by true label (row) and predicted label (column).
+        Time steps by true label (row) and predicted label (column).
     true_segments, predicted_segments : ndarray of int, shape (S,)
-        Stretches of equal labels, within sequences. Frames without a label between two equal ones belong to the
+        Stretches of equal labels, within sequences. Time steps without a label between two equal ones belong to the
         stretch; all others without a label belong to none, also where they are predicted.
     true_stays, predicted_stays : ndarray of shape (S,)
-        Their mean length in frames; NaN where there is none.
+        Their mean length in time steps; NaN where there is none.
     method : str
         How posteriors were inferred.
     n_frames, n_left_out : int
-        Frames with a label, which count, and frames without.
+        Time steps with a label, which count, and time steps without.
     samples, posteriors, truth, lengths, dt
         What pictures are drawn from: samples (T, d) and posteriors (T, S), the code of each true label (-1: unknown),
-        the lengths of the sequences, and the steps that lead to each frame (None: all are 1).
+        the lengths of the sequences, and the steps that lead to each row (None: all are 1).
     model : Model
         The model.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    >>> from drhmm import evaluate
+    >>> evaluation = evaluate(model, X, y)
+    >>> evaluation.accuracy > evaluation.baseline
+    True
+    >>> sorted(evaluation.as_dict())[:2]
+    ['accuracy', 'baseline']
+    >>> [table.title for table in evaluation.tables()][1]
+    'classes'
     """
 
     classes: npt.NDArray[Any]
@@ -90,13 +105,13 @@ class Evaluation:
 
     @property
     def baseline(self) -> float:
-        """The accuracy of always saying the most frequent class of these frames."""
+        """The accuracy of always saying the most frequent class of these time steps."""
         return float(self.confusion.sum(axis=1).max() / self.n_frames)
 
     def tables(self) -> list[TextTable]:
         """All figures."""
         labels = self.labels
-        bridges = "; frames without a label count between equal labels, and else not" if self.n_left_out else ""
+        bridges = "; time steps without a label count only between equal labels" if self.n_left_out else ""
         left_out = f", {self.n_left_out:,} without a label left out" if self.n_left_out else ""
         figures = [
             ["accuracy", share(self.accuracy)],
@@ -121,9 +136,9 @@ class Evaluation:
             for k, label in enumerate(labels)
         ]
         return [
-            TextTable(f"{self.n_frames:,} frames{left_out}, posteriors by {self.method!r}", ["", ""], figures),
-            TextTable("classes", ["label", "precision", "recall", "F1", "frames"], by_class),
-            TextTable("confusion: frames by true label (row) and predicted label", ["true", *labels], confusion),
+            TextTable(f"{self.n_frames:,} time steps{left_out}, posteriors by {self.method!r}", ["", ""], figures),
+            TextTable("classes", ["label", "precision", "recall", "F1", "time steps"], by_class),
+            TextTable("confusion: time steps by true label (row) and predicted label", ["true", *labels], confusion),
             TextTable(
                 "segments: their number and mean length" + bridges,
                 ["label", "true", "predicted", "true length", "predicted length"],
@@ -169,6 +184,20 @@ class Evaluation:
             The file, by custom with the ending ``.html``.
         title : str
             The heading.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> from drhmm import evaluate
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     evaluate(model, X, y).save_html(Path(folder) / "report.html")
+        ...     (Path(folder) / "report.html").stat().st_size > 0
+        True
         """
         from ._files import write_atomically
         from .report_page import page
@@ -198,7 +227,7 @@ def evaluate(
     X : array of shape (T, d), or list of such arrays
         Samples.
     y : array of shape (T,), or list of such arrays
-        True labels; frames of unknown label are left out.
+        True labels; time steps of unknown label are left out.
     lengths, sequence_id, dt, lag
         As in `Model.predict_proba`.
     method : {"smooth", "filter", "frame"}

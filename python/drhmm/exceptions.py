@@ -4,16 +4,26 @@ from __future__ import annotations
 
 
 class ImpossibleDataError(ValueError):
-    """The evidence of one frame contradicts every state that the chain can be in.
+    """The evidence of one time step contradicts every state that the chain can be in.
 
     Attributes
     ----------
     sequence : int
         Index of the sequence.
     frame : int
-        Index of the frame within its sequence.
+        Index of the time step within its sequence.
     row : int
-        Index of the frame among all rows of the call.
+        Index of the time step among all rows of the call.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import ImpossibleDataError, recursion
+    >>> try:
+    ...     recursion.smooth([[0.0, -np.inf], [-np.inf, 0.0]], np.eye(2), [0.5, 0.5])
+    ... except ImpossibleDataError as error:
+    ...     print(error.sequence, error.frame, error.row)
+    0 1 1
     """
 
     def __init__(self, sequence: int, frame: int, row: int) -> None:
@@ -23,17 +33,44 @@ class ImpossibleDataError(ValueError):
         self.row = row
 
     def __str__(self) -> str:
-        place = f"frame {self.frame} of sequence {self.sequence} (row {self.row})"
+        place = f"time step {self.frame} of sequence {self.sequence} (row {self.row})"
         return (
             f"impossible data: the evidence at {place} excludes every state that transmat and startprob allow there; "
-            "use a positive floor, a transition prior, or NaN to mark the frame as missing "
+            "use a positive floor, a transition prior, or NaN to mark the time step as missing "
             "(known labels are evidence, too)"
         )
 
 
 class ModelFormatError(ValueError):
-    """A file is not a model that this version can read: damaged, incomplete, of another kind or of a newer format."""
+    """A file is not a model that this version can read: damaged, incomplete, of another kind or of a newer format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import drhmm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "model.drhmm").write_bytes(b"nonsense")
+    ...     try:
+    ...         drhmm.load(Path(folder) / "model.drhmm")
+    ...     except drhmm.ModelFormatError:
+    ...         print("no model")
+    no model
+    """
 
 
 class SnapshotError(ValueError):
-    """Bytes are not a snapshot that this model can resume: damaged, of another model or of a newer format."""
+    """Bytes are not a snapshot that this model can resume: damaged, of another model or of a newer format.
+
+    Examples
+    --------
+    >>> from drhmm import SnapshotError
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    >>> try:
+    ...     stream = model.resume(b"of another model")
+    ... except SnapshotError:
+    ...     stream = model.stream()
+    """

@@ -1,4 +1,4 @@
-"""Why a frame has its label: how the log odds of the two likeliest states came about."""
+"""Why a time step has its label: how the log odds of the two likeliest states came about."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _BLOCK = 1 << 14
 
 @dataclass(frozen=True)
 class Explanation:
-    """How the log odds of the two likeliest states of one frame came about, in nats.
+    """How the log odds of the two likeliest states of one time step came about, in nats.
 
-    ``past + frame + future`` are the log odds; ``average + sum(columns.values())`` is what the frame itself says; so is
-    ``sum(members.values())``.
+    ``past + frame + future`` are the log odds; ``average + sum(columns.values())`` is what the time step itself says;
+    so is ``sum(members.values())``.
 
     Attributes
     ----------
     row : int
-        The row of the frame.
+        The row of the time step.
     label, other : object
         The likeliest label, and the one that it is compared with.
     probability, other_probability : float
@@ -52,16 +52,28 @@ class Explanation:
     log_odds : float
         log p(label) - log p(other).
     past, frame, future : float
-        Of the log odds: those before the frame was seen, what the frame adds, and what the frames after it add.
+        Of the log odds: those before the time step was seen, what the time step adds, and what the time steps after it
+        add.
     average : float
-        Of the frame: what typical frames of all states say on average.
+        Of the time step: what typical frames of all states say on average.
     columns : dict of str to float
-        Of the frame: what each column adds to that (Shapley values).
+        Of the time step: what each column adds to that (Shapley values).
     members : dict of str to float
-        Of the frame: what each member of the evidence says, and the prior shift.
+        Of the time step: what each member of the evidence says, and the prior shift.
     novelty : float or None
         The smoothed probability of the unknown, if the model has a state for it; those of `label` and `other` are given
         that it is not. `Model.novelty_columns` says which columns make a frame unknown.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    >>> explained = model.explain(X, 100)
+    >>> len(explained.tables())
+    3
+    >>> axes = explained.plot()
     """
 
     row: int
@@ -86,7 +98,7 @@ class Explanation:
         title = f"row {self.row}: {unknown}{labels}"
         parts = [
             ("the past", self.past),
-            ("this frame", self.frame),
+            ("this time step", self.frame),
             ("the future", self.future),
             ("log odds", self.log_odds),
         ]
@@ -94,11 +106,11 @@ class Explanation:
         frame = [("a typical frame", self.average), *ordered]
         tables = [
             TextTable(title, ["", f"for {one}"], [[name, f"{value:+.3f}"] for name, value in parts]),
-            TextTable("this frame, by column", ["", f"for {one}"], [[name, f"{value:+.3f}"] for name, value in frame]),
+            TextTable("this time step, by column", ["", f"for {one}"], [[n, f"{value:+.3f}"] for n, value in frame]),
         ]
         if len(self.members) > 1:
             rows = [[name, f"{value:+.3f}"] for name, value in self.members.items()]
-            tables.append(TextTable("this frame, by member of the evidence", ["", f"for {one}"], rows))
+            tables.append(TextTable("this time step, by member of the evidence", ["", f"for {one}"], rows))
         return tables
 
     def __str__(self) -> str:
@@ -116,15 +128,26 @@ class Explanation:
 
 @dataclass(frozen=True)
 class ColumnRanking:
-    """How much each column matters, over many frames.
+    """How much each column matters, over many time steps.
 
     Attributes
     ----------
     columns : dict of str to float
-        The mean over frames of the size of what a column adds to the log odds of the two likeliest states, in nats;
+        The mean over time steps of the size of what a column adds to the log odds of the two likeliest states, in nats;
         largest first.
     n_frames : int
-        Frames that were looked at.
+        Time steps that were looked at.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    >>> ranked = model.rank_columns(X, n_frames=20, random_state=0)
+    >>> ranked.table().columns
+    ['column', 'nats']
+    >>> axes = ranked.plot()
     """
 
     columns: Mapping[str, float]
@@ -133,7 +156,7 @@ class ColumnRanking:
     def table(self) -> TextTable:
         """The same for people."""
         rows = [[name, f"{value:.3f}"] for name, value in self.columns.items()]
-        return TextTable(f"how much each column matters, in {self.n_frames:,} frames", ["column", "nats"], rows)
+        return TextTable(f"how much each column matters, in {self.n_frames:,} time steps", ["column", "nats"], rows)
 
     def __str__(self) -> str:
         return self.table().as_text()
@@ -149,7 +172,7 @@ class ColumnRanking:
 
 
 def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> Explanation:
-    """The explanation of the frame at a place among the rows of whole sequences."""
+    """The explanation of the time step at a place among the rows of whole sequences."""
     own = _own_sequence(sequences, place)
     at = place - own.start
     alone = _alone(sequences, own)
@@ -189,7 +212,7 @@ def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> E
 
 
 def rank_columns(model: Model, sequences: Sequences, n_frames: int, random_state: Any, n_threads: int) -> ColumnRanking:
-    """How much columns matter in frames that are drawn without repetition."""
+    """How much columns matter in time steps that are drawn without repetition."""
     check_integer(n_frames, "n_frames", low=1)
     random = random_state_of(random_state)
     smoothed = among_known(model._all_posteriors(sequences, "smooth", None, n_threads), model.n_states)
@@ -266,8 +289,9 @@ def _by_column(
 ) -> tuple[float, Array]:
     """What typical frames say, and what each column adds to it until all are those of the frame.
 
-    The value of a set of columns is the mean log ratio of frames that have these columns from the frame, and the others
-    from typical samples. A Shapley value is the mean over all orders of what a column adds to those before it.
+    The value of a set of columns is the mean log ratio of frames that have these columns from the frame, and
+    the others from typical samples. A Shapley value is the mean over all orders of what a column adds to those before
+    it.
     """
     n = model.n_features
     if n <= MOST_EXACT:
@@ -310,7 +334,7 @@ def _mean_ratio(
 
 
 def _by_member(model: Model, window: Array, one: int, other: int, n_threads: int) -> dict[str, float]:
-    """What each member of the evidence says of the frame, and the prior shift."""
+    """What each member of the evidence says of the time step, and the prior shift."""
     evidence = model.evidence
     if not isinstance(evidence, PooledEvidence):
         ratios = _evaluated(model, window[None], n_threads)[0]

@@ -55,6 +55,21 @@ def load(path: str | os.PathLike[str]) -> Model:
     ------
     ModelFormatError
         If the file is damaged, cut short, not a model, or of a newer format than this version reads.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import drhmm
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(Path(folder) / "model.drhmm")
+    ...     served = drhmm.load(Path(folder) / "model.drhmm")
+    >>> bool((served.predict(X) == model.predict(X)).all())
+    True
     """
     try:
         return from_bytes(_read(path))

@@ -72,9 +72,20 @@ class Model:
         How long states last, where that is not as in a plain chain; see `durations`.
     tempering : Tempering or None
         The chain before it was tempered, if it was, and the end weights that smoothing and best paths add to the last
-        frame of each sequence. Filtering, fixed lags and streams do not know where a sequence ends.
+        time step of each sequence. Filtering, fixed lags and streams do not know where a sequence ends.
     kept_alarm : tuple of float, or None
         The numbers of the alarm that `with_alarm` gave the model; see `own_alarm`.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    >>> model
+    Model(classes=[0, 1, 2], n_features=2, window=1)
+    >>> model.transmat.shape
+    (3, 3)
     """
 
     classes: npt.NDArray[Any]
@@ -151,7 +162,7 @@ class Model:
         >>> X, y = blobs(300, random_state=0)
         >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
         >>> print(model.summary().splitlines()[1])
-          label  share of frames   start  mean stay  shape
+          label  share of time steps   start  mean stay  shape
         """
         from .summary import as_text
 
@@ -251,28 +262,38 @@ class Model:
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Array:
-        """Evidence of each frame for each state, as logarithms, up to a constant per row.
+        """Evidence of each time step for each state, as logarithms, up to a constant per row.
 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
-            columns of training.
+            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
+            need the columns of training.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
         dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
-            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
+            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
         n_threads : int, optional
             Threads; all cores by default.
 
         Returns
         -------
         ndarray of shape (T, S), or list of such arrays
-            log w_i(y_t), the log density of the frame in state i over that of all frames, to the power of the evidence
-            scale; rows of NaN where a frame is missing. `drhmm.recursion` takes it as it is.
+            log w_i(y_t), the log density of the observation in state i over that of all of them, to the power of the
+            evidence scale; rows of NaN where a time step is missing. `drhmm.recursion` takes it as it is.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> from drhmm import recursion
+        >>> recursion.filter(model.log_ratios(X), model.transmat, model.startprob).shape
+        (300, 3)
         """
         sequences = self.read(X, lengths, sequence_id, dt)
         evidence = self.evidence.log_ratios(
@@ -327,24 +348,24 @@ class Model:
         lag: int | None = None,
         n_threads: int | None = None,
     ) -> Array:
-        """Probability of each state at each frame.
+        """Probability of each state at each time step.
 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
-            columns of training.
+            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
+            need the columns of training.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
         dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
-            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
+            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
         method : {"smooth", "filter", "frame"}
-            Given the whole sequence, given the past and the present, or given each frame alone.
+            Given the whole sequence, given the past and the present, or given each time step alone.
         lag : int, optional
-            With "smooth": given the past, the present and the next `lag` frames only.
+            With "smooth": given the past, the present and the next `lag` time steps only.
         n_threads : int, optional
             Threads; all cores by default.
 
@@ -353,6 +374,17 @@ class Model:
         ndarray of shape (T, S), or list of such arrays
             Columns in the order of the classes; rows sum to 1. If the model has a state for the unknown, these are the
             probabilities given that the state is a known one; see `novelty_proba` for the other.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> afterwards, live = model.predict_proba(X), model.predict_proba(X, method="filter")
+        >>> soon = model.predict_proba(X, lag=5)  # five time steps later
+        >>> soon.shape
+        (300, 3)
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, METHODS, lag, n_threads)
         posteriors = self._all_posteriors(sequences, method, lag, threads)
@@ -393,28 +425,28 @@ class Model:
         novelty_label: Any = None,
         n_threads: int | None = None,
     ) -> npt.NDArray[Any]:
-        """Most probable label of each frame, or with ``method="viterbi"`` the most probable path.
+        """Most probable label of each time step, or with ``method="viterbi"`` the most probable path.
 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
-            columns of training.
+            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
+            need the columns of training.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
         dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
-            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
+            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
         method : {"smooth", "filter", "frame", "viterbi"}
-            Most probable labels given the whole sequence, given the past and the present, or given each frame alone; or
-            "viterbi", the most probable path of each sequence.
+            Most probable labels given the whole sequence, given the past and the present, or given each time step
+            alone; or "viterbi", the most probable path of each sequence.
         lag : int, optional
-            With "smooth": given the past, the present and the next `lag` frames only.
+            With "smooth": given the past, the present and the next `lag` time steps only.
         novelty_label : object, optional
-            The label of frames at which the unknown is more probable than each known state. Without it, every frame
-            gets the most probable known label.
+            The label of time steps at which the unknown is more probable than each known state. Without it, every time
+            step gets the most probable known label.
         n_threads : int, optional
             Threads; all cores by default.
 
@@ -422,6 +454,16 @@ class Model:
         -------
         ndarray of shape (T,), or list of such arrays
             Labels of training, and `novelty_label`.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> bool((model.predict(X) == y).mean() > 0.8)
+        True
+        >>> path = model.predict(X, method="viterbi")
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, PATH_METHODS, lag, n_threads)
         if novelty_label is not None:
@@ -451,29 +493,38 @@ class Model:
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Array:
-        """How little the known states account for each frame: log w_*, the evidence for the unknown in nats, (T,).
+        """How little the known states account for each time step: log w_*, the evidence for the unknown in nats, (T,).
 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
-            columns of training.
+            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
+            need the columns of training.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
         dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
-            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
+            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
         n_threads : int, optional
             Threads; all cores by default.
 
         Returns
         -------
         ndarray of shape (T,), or list of such arrays
-            Above 0 where the frame alone speaks for the unknown; NaN where a frame is missing. With
+            Above 0 where the time step alone speaks for the unknown; NaN where a time step is missing. With
             ``novelty_evidence="paper"`` it is q_* = 1 - sum_i q_i(y_t), in [0, 1], close to 1 far from all training
             data.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
+        >>> bool(model.novelty_score([[50.0, 50.0]])[0] > 0)  # far from everything known
+        True
         """
         self.check_novelty()
         sequences, threads, evidence = self.read(X, lengths, sequence_id, dt), thread_count(n_threads), self.evidence
@@ -495,17 +546,26 @@ class Model:
         return logs
 
     def novelty_columns(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Array:
-        """How much each column makes each frame unknown, in units of `novelty_score`, shape (T, d).
+        """How much each column makes each time step unknown, in units of `novelty_score`, shape (T, d).
 
         Of the Gaussians, the exact parts of the squared distance; of the kernels, what is gone when a column is left
-        out. With a window, the parts of all samples of a column are added up. NaN where a frame is missing.
+        out. With a window, the parts of all samples of a column are added up. NaN where a time step is missing.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
+        >>> int(model.novelty_columns([[X[0, 0], 50.0]])[0].argmax())  # the second column sticks out
+        1
         """
         evidence = self._novelty_evidence
         sequences = self.read(X, lengths, sequence_id, dt)
         return sequences.restore(self._by_column(sequences, evidence, np.arange(len(sequences.samples))))
 
     def _by_column(self, sequences: Sequences, evidence: NoveltyEvidence, rows: npt.NDArray[np.int64]) -> Array:
-        """The parts of the columns at some rows, (n, d); NaN where a frame is missing."""
+        """The parts of the columns at some rows, (n, d); NaN where a time step is missing."""
         frames = self.evidence.framing.frames(sequences.samples, sequences.unbroken)[rows]
         complete = complete_rows(frames)
         parts = np.full((len(rows), self.n_features), np.nan)
@@ -526,24 +586,24 @@ class Model:
         lag: int | None = None,
         n_threads: int | None = None,
     ) -> Array:
-        """Probability that the state at each frame is none of the known ones.
+        """Probability that the state at each time step is none of the known ones.
 
         Parameters
         ----------
         X : array of shape (T, d), or list of such arrays
-            Samples; a NaN makes every frame that contains it a missing one. Tables of pandas, polars and Arrow have the
-            columns of training.
+            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
+            need the columns of training.
         lengths : sequence of int, optional
             Lengths of the sequences that X holds one after the other.
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
         dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the frame before, where frames are not evenly spaced: k where k - 1 frames are
-            missing. The first of a sequence counts from its start, where it is 1. No window reaches across a gap.
+            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
+            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
         method : {"filter", "smooth"}
             Given the past and the present, for alarms, or given the whole sequence.
         lag : int, optional
-            With "smooth": given the past, the present and the next `lag` frames only.
+            With "smooth": given the past, the present and the next `lag` time steps only.
         n_threads : int, optional
             Threads; all cores by default.
 
@@ -551,6 +611,15 @@ class Model:
         -------
         ndarray of shape (T,), or list of such arrays
             Of a model that was learned with ``novelty=True``.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
+        >>> bool(model.novelty_proba([X[0], [50.0, 50.0], [50.0, 50.0]])[-1] > 0.5)
+        True
         """
         self.check_novelty()
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, ("filter", "smooth"), lag, n_threads)
@@ -567,7 +636,7 @@ class Model:
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> float:
-        """Log-likelihood gain per frame over a model without transitions: what the chain knows of the next frame.
+        """Log-likelihood gain per time step over a model without transitions: what the chain knows of the next one.
 
         A score that needs no labels. On sequences that the model did not learn from it says how well states and
         transitions describe them, 0 being as good as no chain at all, and below 0 worse than none. It compares models
@@ -581,13 +650,22 @@ class Model:
         Returns
         -------
         float
-            In nats per frame that is not missing.
+            In nats per time step that is not missing.
 
         Notes
         -----
-        The mean over frames of log sum_i p(x_t = i | y_1..y_{t-1}) w_i(y_t) / sum_i p_i w_i(y_t), with the shares p of
-        the states in training. The w are the density ratios themselves, before the evidence scale, and the chain is as
-        it was counted, before tempering: both serve labels, and are no part of a likelihood.
+        The mean over time steps of log sum_i p(x_t = i | y_1..y_{t-1}) w_i(y_t) / sum_i p_i w_i(y_t), with the shares p
+        of the states in training. The w are the density ratios themselves, before the evidence scale, and the chain is
+        as it was counted, before tempering: both serve labels, and are no part of a likelihood.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> bool(model.gain(X) > 0)
+        True
         """
         gains, counts = self.sequence_gains(self.read(X, lengths, sequence_id, dt), thread_count(n_threads))
         if not counts.any():
@@ -595,7 +673,7 @@ class Model:
         return float(gains.sum() / counts.sum())
 
     def sequence_gains(self, sequences: Sequences, n_threads: int) -> tuple[Array, npt.NDArray[np.int64]]:
-        """The summed gain of each sequence, and how many of its frames are not missing."""
+        """The summed gain of each sequence, and how many of its time steps are not missing."""
         evidence = self._evidence(sequences, n_threads, with_novelty=False) / self.evidence.evidence_scale
         certain = np.isposinf(evidence)
         rows = certain.any(axis=1)
@@ -622,7 +700,7 @@ class Model:
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Explanation:
-        """Why a frame has its label: how the log odds of its two likeliest states came about.
+        """Why a time step has its label: how the log odds of its two likeliest states came about.
 
         Parameters
         ----------
@@ -634,15 +712,15 @@ class Model:
         Returns
         -------
         Explanation
-            Log odds by the smoothed posterior, in nats: of the past, of the future and of the frame itself, and of the
-            frame what each column and each member of the evidence say. Prints as tables; ``plot()`` draws it.
+            Log odds by the smoothed posterior, in nats: of the past, of the future and of the time step itself, and of
+            the time step what each column and each member of the evidence say. Prints as tables; ``plot()`` draws it.
 
         Notes
         -----
-        The past is what the frames before say, by way of the chain; the future is how the frames after change the log
-        odds. Of the frame, columns have Shapley values: what a column adds to the log ratio of typical frames when it
-        takes its value, on average over all orders of the columns. They are exact for up to nine columns, and from 64
-        orders for more, where they still sum to the log ratio.
+        The past is what the time steps before say, by way of the chain; the future is how the time steps after change
+        the log odds. Of the time step, columns have Shapley values: what a column adds to the log ratio of typical
+        frames when it takes its value, on average over all orders of the columns. They are exact for up to nine
+        columns, and from 64 orders for more, where they still sum to the log ratio.
 
         Examples
         --------
@@ -672,21 +750,30 @@ class Model:
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> ColumnRanking:
-        """How much each column matters: the mean size of what it adds to log odds, over frames that are drawn from X.
+        """How much each column matters: the mean size of what it adds to log odds, over time steps drawn from X.
 
         Parameters
         ----------
         X, lengths, sequence_id, dt, n_threads
             As in `predict_proba`.
         n_frames : int
-            Frames to look at, at most.
+            Time steps to look at, at most.
         random_state : int, RandomState or None
-            Seed of the frames.
+            Seed of the time steps.
 
         Returns
         -------
         ColumnRanking
             Columns, the most important first. Prints as a table; ``plot()`` draws it.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> sorted(model.rank_columns(X, n_frames=20, random_state=0).columns)
+        ['column 0', 'column 1']
         """
         from .explanation import rank_columns
 
@@ -715,22 +802,32 @@ class Model:
         false_alarms : float
             False alarms that are expected in the time `per`.
         per : float or str
-            Frames, or a time such as "7d", "12 hours", "10min" or "30s".
+            Time steps, or a time such as "7d", "12 hours", "10min" or "30s".
         hold_off : float or str, optional
-            What ends an alarm: so many frames, or so much time, without evidence above the level. By default "10min";
-            where the time of a frame is not known, as many frames as the unknown lasts (`novelty_duration`).
+            What ends an alarm: so many time steps, or so much time, without evidence above the level. By default
+            "10min"; where the time of a time step is not known, as many time steps as the unknown lasts
+            (`novelty_duration`).
         normal : array of shape (T, d), or list of such arrays, optional
             Samples of normal operation that the model did not learn from, with `lengths`, `sequence_id` and `dt` as in
             `predict_proba`. By default the training frames count as normal, each judged without its own block.
         step : float, str, timedelta or numpy.timedelta64, optional
-            The time of one frame: seconds, a duration, or text such as "10s"; by default that of the training data, if
-            the model knows it.
+            The time of one time step: seconds, a duration, or text such as "10s"; by default that of the training data,
+            if the model knows it.
 
         Returns
         -------
         Alarm
-            Levels, for `Alarm.episodes` and for `stream`. A warning says if there were fewer normal frames than one
+            Levels, for `Alarm.episodes` and for `stream`. A warning says if there were fewer normal time steps than one
             false alarm takes.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import sensors
+        >>> normal, _ = sensors(2000, faults=(), random_state=0)
+        >>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
+        >>> model.alarm(1, per=1000, hold_off=30).hold_off  # one false alarm in 1000 time steps
+        30
         """
         evidence = self._novelty_evidence
         excursions, source = evidence.excursions, "the training data"
@@ -744,7 +841,19 @@ class Model:
         return make_alarm(self, excursions, false_alarms, per, hold_off, step, source)
 
     def with_alarm(self, alarm: Alarm | None) -> Model:
-        """The model with an alarm that its streams watch for, and that its file keeps; None takes it away."""
+        """The model with an alarm that its streams watch for, and that its file keeps; None takes it away.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import sensors
+        >>> normal, _ = sensors(2000, faults=(), random_state=0)
+        >>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
+        >>> stream = model.with_alarm(model.alarm(1, per=1000, hold_off=30)).stream()
+        >>> posterior = stream.step(normal[0])
+        >>> stream.alarm is None
+        True
+        """
         if alarm is None:
             return replace(self, kept_alarm=None)
         self._check_alarm(alarm)
@@ -760,24 +869,69 @@ class Model:
         return None if self.kept_alarm is None else Alarm.from_numbers(self, self.kept_alarm)
 
     def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
-        """A live sequence, one frame at a time; with a lag L, frames are answered L frames later.
+        """A live sequence, one time step at a time; with a lag L, time steps are answered L time steps later.
 
         `Stream.alarm` watches for `alarm`, by default for that of `with_alarm`.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> stream = model.stream(lag=2)
+        >>> [stream.step(x) is None for x in X[:3]]  # the third step answers the first
+        [True, True, False]
         """
         return Stream(self, lag, alarm=alarm)
 
     def stream_batch(
         self, n: int = 0, lag: int = 0, *, n_threads: int | None = None, alarm: Alarm | None = None
     ) -> StreamBatch:
-        """Live sequences that are stepped together, n of them to begin with; `alarm` as in `stream`."""
+        """Live sequences that are stepped together, n of them to begin with; `alarm` as in `stream`.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> batch = model.stream_batch(4)
+        >>> batch.step(X[:4]).shape
+        (4, 3)
+        """
         return StreamBatch(self, n, lag, n_threads=n_threads, alarm=alarm)
 
     def resume(self, snapshot: bytes) -> Stream:
-        """The stream that `Stream.snapshot` saved, to go on with; a SnapshotError says why that cannot be."""
+        """The stream that `Stream.snapshot` saved, to go on with; a SnapshotError says why that cannot be.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> stream = model.stream()
+        >>> posterior = stream.step(X[0])
+        >>> again = model.resume(stream.snapshot())
+        >>> bool((again.step(X[1]) == stream.step(X[1])).all())
+        True
+        """
         return resume_stream(self, snapshot)
 
     def resume_batch(self, snapshot: bytes, *, n_threads: int | None = None) -> StreamBatch:
-        """The streams that `StreamBatch.snapshot` saved, to go on with."""
+        """The streams that `StreamBatch.snapshot` saved, to go on with.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> batch = model.stream_batch(4)
+        >>> len(model.resume_batch(batch.snapshot()))
+        4
+        """
         return resume_batch(self, snapshot, n_threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -795,6 +949,21 @@ class Model:
         ------
         ValueError
             If the evidence is an object that only pickle can save.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import drhmm
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(Path(folder) / "model.drhmm")
+        ...     served = drhmm.load(Path(folder) / "model.drhmm")
+        >>> served.fingerprint == model.fingerprint
+        True
         """
         from .io import save
 

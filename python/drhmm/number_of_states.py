@@ -48,6 +48,19 @@ class StateNumbers:
         Mean gain of every held-out unit, a whole sequence or a long block of one.
     units : str
         What the units are, in words.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM, select_states
+    >>> from drhmm.datasets import blobs
+    >>> X, _ = blobs(300, random_state=0)
+    >>> quick = DensityRatioHMM(n_basis=20, sigma="default", rho="default", n_init=1, tol=0.05)
+    >>> numbers = select_states(X, [2, 3], estimator=quick, random_state=0)
+    >>> numbers.candidates
+    array([2, 3])
+    >>> numbers.table().columns[:2]
+    ['states', 'gain']
+    >>> axes = numbers.plot()
     """
 
     n_states: int
@@ -169,7 +182,7 @@ def select_states(
     if found.gains.max() <= 0:
         warnings.warn(
             f"no number of states has a gain above 0, the largest is {found.gains.max():.4f}: none describes held-out "
-            "frames better than one state; other columns, a window or more data may help",
+            "time steps better than one state; other columns, a window or more data may help",
             UserWarning,
             stacklevel=2,
         )
@@ -189,7 +202,7 @@ def _units(lengths: Lengths, window: int, n_folds: int) -> tuple[list[tuple[int,
         blocks += list(pairwise(borders))
     if len(blocks) < n_folds:
         raise ValueError(f"X has {sum(lengths)} rows, too few to hold out {n_folds} parts with window={window}")
-    return blocks, f"{len(blocks)} blocks of about {round(sum(lengths) / len(blocks))} frames"
+    return blocks, f"{len(blocks)} blocks of about {round(sum(lengths) / len(blocks))} time steps"
 
 
 def _folds(units: list[tuple[int, int]], n_folds: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
@@ -220,7 +233,7 @@ def _taken(sequences: Sequences, parts: list[tuple[int, int]]) -> Sequences:
 def _held_out(
     settings: DensityRatioHMM, n_states: int, train: Sequences, test: Sequences, n_threads: int
 ) -> tuple[Array, npt.NDArray[np.int64]]:
-    """The summed gain of every held-out unit, and the number of its frames."""
+    """The summed gain of every held-out unit, and the number of its time steps."""
     with warnings.catch_warnings():
         # Of states that run empty and of EM that does not end: their gains tell.
         warnings.simplefilter("ignore")

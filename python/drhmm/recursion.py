@@ -1,13 +1,13 @@
 """Inference on evidence: filtering, smoothing, paths, transitions and the likelihood.
 
-Evidence is an array of log ratios, shape (T, S): row t is log w_i(y_t), the log density of the frame in state i, up
-to any constant per row. Log-likelihoods work, and so do log posteriors minus log priors. ``-inf`` excludes a state,
-``+inf`` excludes all others, a row of NaN is a missing frame. `transmat[i, j]` is p(x_t = j | x_{t-1} = i),
+Evidence is an array of log ratios, shape (T, S). Row t is log w_i(y_t), the log density of the observation in state i,
+up to any constant per row. Log-likelihoods work, and so do log posteriors minus log priors. ``-inf`` excludes a state,
+``+inf`` excludes all others, a row of NaN is a missing observation. `transmat[i, j]` is p(x_t = j | x_{t-1} = i),
 `startprob[i]` is p(x_1 = i); exact zeros are legal and stay exact zeros.
 
-Where frames are not evenly spaced, `dt` says how many steps of the chain lead to each: 1 where nothing is missing, k
-where k - 1 steps have no frame. The first entry of a sequence counts from its start, where it is 1. A gap of any length
-costs one product for each binary digit of dt.
+Where rows are not evenly spaced, `dt` says how many steps of the chain lead to each: 1 where nothing is missing,
+k where k - 1 steps have no row. The first entry of a sequence counts from its start, where it is 1. A gap of any
+length costs one product for each binary digit of dt.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def filter(  # noqa: A001
     lengths : sequence of int, optional
         Lengths of the sequences that `log_ratios` holds one after the other; one sequence by default.
     dt : array of int, shape (T,), optional
-        Steps of the chain that lead to each frame, see the module; all 1 by default.
+        Steps of the chain that lead to each row, see the module; all 1 by default.
     n_threads : int, optional
         Threads over sequences; all cores by default.
 
@@ -144,7 +144,7 @@ def filter(  # noqa: A001
     Raises
     ------
     ImpossibleDataError
-        If the evidence of a frame excludes every state that is possible there.
+        If the evidence of a time step excludes every state that is possible there.
 
     Examples
     --------
@@ -177,6 +177,16 @@ def smooth(
     -------
     ndarray of shape (T, S)
         p(x_t = i | y_1..y_T); rows sum to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import recursion
+    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0], [4.0, 1.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
+    >>> recursion.smooth(*problem).round(3)
+    array([[0.753, 0.247],
+           [0.669, 0.331],
+           [0.753, 0.247]])
     """
     problem = _problem(log_ratios, transmat, startprob, lengths, dt)
     posteriors: Array = run("smooth", *problem, thread_count(n_threads))
@@ -193,15 +203,25 @@ def fixed_lag(
     dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
-    """Posterior of each state given the past, the present and the next `lag` frames.
+    """Posterior of each state given the past, the present and the next `lag` time steps.
 
     Parameters and errors as in `filter`. ``lag=0`` is filtering; a lag of T - 1 or more is smoothing. The lag
-    counts frames, whatever `dt` is between them; the work per frame grows with it.
+    counts rows, whatever `dt` is between them; the work per row grows with it.
 
     Returns
     -------
     ndarray of shape (T, S)
         p(x_t = i | y_1..y_min(t+lag, T)); rows sum to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import recursion
+    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0], [4.0, 1.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
+    >>> recursion.fixed_lag(*problem, lag=1).round(3)
+    array([[0.584, 0.416],
+           [0.669, 0.331],
+           [0.753, 0.247]])
     """
     problem = _problem(log_ratios, transmat, startprob, lengths, dt)
     lag = min(check_integer(lag, "lag", low=0), len(problem[1]))
@@ -226,7 +246,15 @@ def viterbi(
     -------
     ndarray of shape (T,)
         State indices; of predecessors that are equally probable to the last digit, the lower index wins. With `dt`,
-        the most probable states at the frames, whatever happened between them.
+        the most probable states at the rows, whatever happened between them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import recursion
+    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0], [4.0, 1.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
+    >>> recursion.viterbi(*problem)
+    array([0, 0, 0])
     """
     problem = _problem(log_ratios, transmat, startprob, lengths, dt)
     path: npt.NDArray[np.int64] = run("viterbi", *problem, thread_count(n_threads))
@@ -285,7 +313,7 @@ def log_likelihood(
     ndarray of shape (sequences,)
         log sum over paths of p(x_1..x_T) prod_t w_{x_t}(y_t), of the evidence as it is given: where that is
         log-likelihoods, this is what other packages call score or marginal log likelihood. With ratios to the density
-        of all frames, it is the gain over independent frames. A missing frame counts 0.
+        of all time steps, it is the gain over independent time steps. A missing time step counts 0.
 
     Examples
     --------
@@ -301,7 +329,7 @@ def log_likelihood(
 
 
 def _step_matrices(transmat: Array, steps: Steps | None) -> tuple[Array, npt.NDArray[np.int64] | None]:
-    """A^k for every number of steps k that occurs, (K, S, S), and which of them leads to each frame."""
+    """A^k for every number of steps k that occurs, (K, S, S), and which of them leads to each row."""
     if steps is None:
         return transmat[None], None
     kinds, which = np.unique(steps, return_inverse=True)
@@ -322,7 +350,7 @@ def sample_paths(
 ) -> npt.NDArray[np.int64]:
     """Paths drawn from their posterior, each as a whole: what may have happened.
 
-    Where `smooth` says how probable a state is at one frame, paths answer any question about several: the number of
+    Where `smooth` says how probable a state is at one time step, paths answer any question about several: the number of
     changes, the longest stay, the first time of a state. Drawn backwards from filtered posteriors.
 
     Parameters as in `filter`, and
@@ -337,7 +365,7 @@ def sample_paths(
     Returns
     -------
     ndarray of shape (n_paths, T)
-        State indices; with `dt`, at the frames.
+        State indices; with `dt`, at the rows.
 
     Examples
     --------
@@ -374,7 +402,7 @@ def _each_sequence(
     steps: Steps | None,
     which: npt.NDArray[np.int64] | None,
 ) -> Iterator[tuple[slice, Array, npt.NDArray[np.int64] | None]]:
-    """The rows of each sequence, the probabilities of its first frame, and which matrix leads to each frame."""
+    """The rows of each sequence, the probabilities of its first time step, and which matrix leads to each row."""
     start, begin = as_startprob(startprob, len(transmat)), 0
     for length in lengths:
         rows = slice(begin, begin + length)
@@ -402,7 +430,8 @@ def transition_posteriors(
     Returns
     -------
     ndarray of shape (T - 1, S, S)
-        p(x_t = i, x_{t+1} = j | y_1..y_T); exact zeros between the last frame of a sequence and the first of the next.
+        p(x_t = i, x_{t+1} = j | y_1..y_T); exact zeros between the last time step of a sequence and the first of the
+        next.
 
     Examples
     --------
@@ -514,6 +543,15 @@ def expected_transitions(
     -------
     ndarray of shape (S, S)
         sum_t p(x_t = i, x_{t+1} = j | y_1..y_T); nothing is counted across sequences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import recursion
+    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0], [4.0, 1.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
+    >>> recursion.expected_transitions(*problem).round(3)
+    array([[1.303, 0.12 ],
+           [0.12 , 0.458]])
     """
     return expectation(log_ratios, transmat, startprob, lengths=lengths, n_threads=n_threads)[1]
 

@@ -69,7 +69,7 @@ def page(evaluation: Evaluation, title: str) -> str:
     figures, *tables = evaluation.tables()
     tiles = "".join(
         f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd></div>"
-        for name, value in [*figures.rows, ["frames", f"{evaluation.n_frames:,}"]]
+        for name, value in [*figures.rows, ["time steps", f"{evaluation.n_frames:,}"]]
     )
     worst = worst_stretches(evaluation)
     parts = [
@@ -157,7 +157,7 @@ def _where(evaluation: Evaluation, begin: int, end: int) -> str:
     """The place of rows, in words."""
     first = _begin(evaluation, begin)
     number = int(np.searchsorted(np.cumsum(evaluation.lengths), begin, side="right"))
-    inside = f"frames {begin - first:,} to {end - 1 - first:,}"
+    inside = f"time steps {begin - first:,} to {end - 1 - first:,}"
     return inside if len(evaluation.lengths) == 1 else f"sequence {number}, {inside}"
 
 
@@ -182,7 +182,7 @@ def _under_the_signal(evaluation: Evaluation, begin: int, end: int, kind: str) -
     named = f"A stretch {kind}" if kind != "worst" else "A worst stretch"
     gaps = "" if dt is None or (dt[begin + 1 : end] == 1).all() else " Dotted lines are gaps in time."
     words = f"{named}: {_where(evaluation, begin, end)}. Signal, predicted and true labels, and posteriors; "
-    return Picture(figure, f"{words}{n_errors:,} of {known:,} labelled frames are wrong.{gaps}", is_wide=True)
+    return Picture(figure, f"{words}{n_errors:,} of {known:,} labelled time steps are wrong.{gaps}", is_wide=True)
 
 
 def _roc(evaluation: Evaluation) -> Picture | None:

@@ -172,5 +172,5 @@ def check_minimum(codes: Codes, lengths: Lengths, minimum: Sizes, classes: npt.N
         if entered and left and length < minimum[state]:
             raise ValueError(
                 f"min_duration is {minimum[state]} for the class {classes.tolist()[state]!r}, but y has a stay of "
-                f"{length} frames: where some labels are unknown, the known ones are certain"
+                f"{length} time steps: where some labels are unknown, the known ones are certain"
             )

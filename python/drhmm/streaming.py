@@ -1,4 +1,4 @@
-"""Live sequences on a model, one frame at a time: the same posteriors as batch inference, and a state to keep."""
+"""Live sequences on a model, one time step at a time: the same posteriors as batch inference, and a state to keep."""
 
 from __future__ import annotations
 
@@ -56,16 +56,28 @@ class _Live:
 
     @property
     def model(self) -> Model:
-        """The model that judges the frames."""
+        """The model of the stream."""
         return self._model
 
     @property
     def lag(self) -> int:
-        """How many frames an answer waits for."""
+        """How many time steps an answer waits for."""
         return self._lag
 
     def snapshot(self) -> bytes:
-        """The state as bytes: `Model.resume` or `Model.resume_batch` goes on from here, also in another process."""
+        """The state as bytes: `Model.resume` or `Model.resume_batch` goes on from here, also in another process.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> stream = model.stream()
+        >>> posterior = stream.step(X[0])
+        >>> model.resume(stream.snapshot()).n_frames
+        1
+        """
         return snapshots.pack(self._KIND, self._model, self._lag, self._live.state() | self._watched())
 
     def _watched(self) -> snapshots.State:
@@ -116,15 +128,16 @@ class _Live:
 class Stream(_Live):
     """One live sequence on a model.
 
-    Made by ``model.stream()``. Gives the same posteriors as batch inference on the frames so far. A stream belongs to
-    one thread at a time: a call that comes while another one is running raises a RuntimeError.
+    Made by ``model.stream()``. Gives the same posteriors as batch inference on the time steps so far. A stream belongs
+    to one thread at a time: a call that comes while another one is running raises a RuntimeError.
 
     Parameters
     ----------
     model : Model
         The model.
     lag : int
-        0 for filtering; with lag L the answer to a frame is given L frames later, when those frames are known, too.
+        0 for filtering; with lag L the answer to a time step is given L time steps later, when those time steps are
+        known, too.
     alarm : Alarm, optional
         What `alarm` watches for, whatever the lag; that of `Model.with_alarm` by default.
 
@@ -176,13 +189,26 @@ class Stream(_Live):
         Returns
         -------
         ndarray of shape (S,), or None
-            Posterior of the frame given all so far; with a lag L, of the frame L before, or None while there is none.
-            If the model has a state for the unknown, given that the state is a known one; see `novelty`.
+            Posterior of the time step given all so far; with a lag L, of the time step L before, or None while there is
+            none. If the model has a state for the unknown, given that the state is a known one; see `novelty`.
 
         Raises
         ------
         ImpossibleDataError
             If the evidence excludes every state that is possible; the stream stays as it was.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> stream = model.stream()
+        >>> posterior = stream.step(X[0])
+        >>> posterior = stream.step(None)  # a missing sample
+        >>> posterior = stream.step(X[10], dt=9)  # nine time steps later
+        >>> float(posterior.sum().round(6))
+        1.0
         """
         # The core takes a plain vector and a plain integer as they are; anything else is looked at first.
         answer = self._step_one(x, dt, self._evaluate)
@@ -202,19 +228,19 @@ class Stream(_Live):
 
     @property
     def alarm(self) -> Episode | None:
-        """The alarm that is going on at the newest frame, as far as it is known; None if there is none."""
+        """The alarm that is going on at the newest time step, as far as it is known; None if there is none."""
         self._check_watched()
         return self._watches[0].episode
 
     @property
     def ended_alarm(self) -> Episode | None:
-        """The alarm that the newest frame ended, if it did: nothing was above its level for the hold-off."""
+        """The alarm that the newest time step ended, if it did: nothing was above its level for the hold-off."""
         self._check_watched()
         return self._ended
 
     @property
     def alarm_sum(self) -> float:
-        """The cumulative sum of evidence that the alarm compares with its `sum_level`, at the newest frame."""
+        """The cumulative sum of evidence that the alarm compares with its `sum_level`, at the newest time step."""
         self._check_watched()
         return self._watches[0].total
 
@@ -224,45 +250,83 @@ class Stream(_Live):
 
     @property
     def n_frames(self) -> int:
-        """Frames so far."""
+        """Time steps so far."""
         return int(self._live.n_frames()[0])
 
     @property
     def posterior(self) -> Array:
-        """Posterior of the newest frame given all so far, whatever the lag; before the first, of the start."""
+        """Posterior of the newest time step given all so far, whatever the lag; before the first, of the start."""
         return self._known(self._posterior(0))
 
     @property
     def label(self) -> Any:
-        """The most probable label of the newest frame."""
+        """The most probable label of the newest time step."""
         return self._model.classes[int(self.posterior.argmax())]
 
     @property
     def novelty(self) -> float:
-        """Probability that the newest frame is of none of the known states."""
+        """Probability that the newest time step is of none of the known states."""
         self._model.check_novelty()
         return float(self._posterior(0)[-1])
 
     @property
     def lagged_novelty(self) -> float | None:
-        """The same for the frame that the last step answered, `lag` frames ago; None while there is none."""
+        """The same for the time step that the last step answered, `lag` time steps ago; None while there is none."""
         self._model.check_novelty()
         return float(self._posterior(0, self._lag)[-1]) if self.n_frames > self._lag else None
 
     def pending(self) -> Array:
-        """Posteriors of the frames that no step has answered yet given all so far, oldest first, shape (k, S).
+        """Posteriors of the time steps that no step has answered yet given all so far, oldest first, shape (k, S).
 
-        The last min(lag, n_frames) frames: what is left to say when a sequence ends. Changes nothing.
+        The last min(lag, n_frames) time steps: what is left to say when a sequence ends. Changes nothing.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> stream = model.stream(lag=2)
+        >>> for x in X[:5]:
+        ...     posterior = stream.step(x)
+        >>> stream.pending().shape  # the last two time steps
+        (2, 3)
         """
         return self._pending(0, self.n_frames)
 
     def pending_novelty(self) -> Array:
-        """Probability of none of the known states at the frames of `pending`, shape (k,)."""
+        """Probability of none of the known states at the time steps of `pending`, shape (k,).
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
+        >>> stream = model.stream(lag=2)
+        >>> for x in X[:5]:
+        ...     posterior = stream.step(x)
+        >>> stream.pending_novelty().shape
+        (2,)
+        """
         self._model.check_novelty()
         return np.array([self._posterior(0, back)[-1] for back in reversed(range(min(self._lag, self.n_frames)))])
 
     def reset(self) -> None:
-        """Forget every frame: the next one starts a new sequence."""
+        """Forget every time step: the next one starts a new sequence.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> stream = model.stream()
+        >>> posterior = stream.step(X[0])
+        >>> stream.reset()
+        >>> stream.n_frames
+        0
+        """
         self._live.reset([0])
         self._ended = None
         for watch in self._watches:
@@ -370,7 +434,7 @@ class StreamBatch(_Live):
 
     @property
     def alarm(self) -> list[Episode | None]:
-        """The alarm that is going on at the newest frame of each row, if there is one."""
+        """The alarm that is going on at the newest time step of each row, if there is one."""
         if self._alarm is None:
             raise ValueError("the streams watch for no alarm: give model.stream_batch one of model.alarm")
         return [
@@ -398,17 +462,17 @@ class StreamBatch(_Live):
 
     @property
     def n_frames(self) -> Rows:
-        """Frames of each row so far, shape (n,)."""
+        """Time steps of each row so far, shape (n,)."""
         return self._live.n_frames()
 
     @property
     def posterior(self) -> Array:
-        """Posterior of the newest frame of each row given all so far, shape (n, S); NaN in retired rows."""
+        """Posterior of the newest time step of each row given all so far, shape (n, S); NaN in retired rows."""
         return self._known(self._posteriors())
 
     @property
     def novelty(self) -> Array:
-        """Probability that the newest frame of each row is of none of the known states, (n,); NaN in retired rows."""
+        """Probability that the newest time step of each row is in none of the states, (n,); NaN in retired rows."""
         self._model.check_novelty()
         return self._posteriors()[:, -1]
 
@@ -419,24 +483,75 @@ class StreamBatch(_Live):
         return posteriors
 
     def pending(self, row: int) -> Array:
-        """Posteriors of the frames of a row that no step has answered yet, as `Stream.pending` gives them."""
+        """Posteriors of the time steps of a row that no step has answered yet, as `Stream.pending` gives them.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> batch = model.stream_batch(3, lag=2)
+        >>> for k in range(5):
+        ...     posteriors = batch.step(X[k : k + 3])
+        >>> batch.pending(0).shape
+        (2, 3)
+        """
         (row,) = self._checked_rows([check_integer(row, "row", low=0)])
         return self._pending(row, int(self.n_frames[row]))
 
     def add(self, n: int = 1) -> Rows:
-        """Begin n sequences and return their rows: those that were retired first, then new ones at the end."""
+        """Begin n sequences and return their rows: those that were retired first, then new ones at the end.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> batch = model.stream_batch(3)
+        >>> batch.add(2)
+        array([3, 4])
+        """
         rows = self._live.add(check_integer(n, "n", low=1, high=MOST_ROWS))
         self._watch_rows(len(self))
         return rows
 
     def reset(self, rows: Any) -> None:
-        """Forget every frame of some rows: their next frame starts a new sequence."""
+        """Forget every time step of some rows: their next time step starts a new sequence.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> batch = model.stream_batch(3)
+        >>> posteriors = batch.step(X[:3])
+        >>> batch.reset([0])
+        >>> batch.n_frames
+        array([0, 1, 1])
+        """
         checked = self._checked_rows(rows)
         self._live.reset(checked)
         self._forget(checked)
 
     def retire(self, rows: Any) -> None:
-        """End some sequences; their rows stay empty until `add` uses them again."""
+        """End some sequences; their rows stay empty until `add` uses them again.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+        >>> batch = model.stream_batch(3)
+        >>> batch.retire([1])
+        >>> batch.live
+        array([ True, False,  True])
+        >>> batch.add()
+        array([1])
+        """
         checked = self._checked_rows(rows)
         self._live.retire(checked)
         self._forget(checked)

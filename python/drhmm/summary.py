@@ -91,7 +91,7 @@ def _states(model: Model) -> TextTable:
         shape, minimum = model.durations.shape[state], model.durations.minimum[state]
         form = f"{shape}" if minimum == 1 else f"{shape}, {minimum}+"
         rows.append([label, share(model.prior[state]), share(chain.startprob[state]), stay, form])
-    return TextTable("states", ["label", "share of frames", "start", "mean stay", "shape"], rows)
+    return TextTable("states", ["label", "share of time steps", "start", "mean stay", "shape"], rows)
 
 
 def _typical(model: Model, typical: Any) -> TextTable:
@@ -102,7 +102,7 @@ def _typical(model: Model, typical: Any) -> TextTable:
             low, middle, high = typical[state][place]
             cells.append("" if middle is None else f"{short(middle)} ({short(low)} to {short(high)})")
         rows.append([name, *cells])
-    title = "typical values: the median, and 10 % to 90 % of frames"
+    title = "typical values: the median, and 10 % to 90 % of time steps"
     if model.n_features > MOST_COLUMNS:
         title += f"; {MOST_COLUMNS} of {model.n_features} columns"
     return TextTable(title, ["column", *labels_of(model)], rows)
@@ -140,12 +140,12 @@ def _learned(model: Model) -> TextTable:
     rows.append(["chain", f"transition probabilities to the power of {temper:.3g}"])
     rows.append(["chosen by", str(model.settings.get(SCALE_REASON, "not recorded"))])
     if model.novelty is not None:
-        rows.append(["novelty", f"rate {model.novelty.rate:g}, duration {model.novelty.duration:g} frames"])
+        rows.append(["novelty", f"rate {model.novelty.rate:g}, duration {model.novelty.duration:g} time steps"])
     alarm = model.own_alarm
     if alarm is not None:
-        levels = f"levels {alarm.sum_level:.3g} (sum) and {alarm.frame_level:.3g} (one frame) nats"
-        asked = f"{alarm.false_alarms:g} false in {alarm.per:,g} frames, from {alarm.n_normal:,} normal ones"
-        rows.append(["alarm", f"{asked}; {levels}; ends after {alarm.hold_off:,} frames"])
+        levels = f"levels {alarm.sum_level:.3g} (sum) and {alarm.frame_level:.3g} (one time step) nats"
+        asked = f"{alarm.false_alarms:g} false in {alarm.per:,g} time steps, from {alarm.n_normal:,} normal ones"
+        rows.append(["alarm", f"{asked}; {levels}; ends after {alarm.hold_off:,} time steps"])
     return TextTable("what was learned", ["", ""], rows)
 
 
@@ -160,8 +160,8 @@ def as_html(model: Model) -> str:
 
 
 def stream_as_html(stream: Stream) -> str:
-    """A stream for a notebook: how far it is, and what it makes of the newest frame."""
-    count = "1 frame" if stream.n_frames == 1 else f"{stream.n_frames:,} frames"
+    """A stream for a notebook: how far it is, and what it makes of the newest time step."""
+    count = "1 time step" if stream.n_frames == 1 else f"{stream.n_frames:,} time steps"
     rows = [[label, share(p)] for label, p in zip(labels_of(stream.model), stream.posterior, strict=True)]
     if stream.model.novelty is not None:
         rows.append(["none of these", share(stream.novelty)])

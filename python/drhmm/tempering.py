@@ -17,12 +17,12 @@ def power(values: Array, temper: float) -> Array:
 
 @dataclass(frozen=True)
 class Tempering:
-    """What a tempered chain was before, and what the last frame of a sequence adds.
+    """What a tempered chain was before, and what the last time step of a sequence adds.
 
     P = A^temper, elementwise, has the Perron value lambda and the right vector r. The chain of a model is then
     A'_ij = P_ij r_j / (lambda r_i) with the start pi'_i proportional to pi_i^temper r_i; `transmat` and `startprob`
     here are A and pi. Where a sequence is known to end, `end_weights`, -log r_i, are added to the evidence of its last
-    frame: every path then has the weight pi^temper A^temper, up to a constant.
+    time step: every path then has the weight pi^temper A^temper, up to a constant.
     """
 
     temper: float
@@ -35,7 +35,7 @@ class Tempering:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def at_ends(self, evidence: Array, lengths: Lengths) -> Array:
-        """Evidence (T, S) with the end weights at the last frame of each sequence; the unknown has none."""
+        """Evidence (T, S) with the end weights at the last time step of each sequence; the unknown has none."""
         evidence = evidence.copy()
         last = np.cumsum(lengths) - 1
         n_states = len(self.end_weights)

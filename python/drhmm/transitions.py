@@ -71,8 +71,8 @@ class ChainRules:
         if (totals == 0).any():
             state = int(np.flatnonzero(totals[:, 0] == 0)[0])
             raise ValueError(
-                f"state {state} is never followed by another frame, and transition_prior is 0: its row of transmat is "
-                "undefined; use a positive transition_prior"
+                f"state {state} is never followed by a time step, and transition_prior is 0: its row of transmat "
+                "is undefined; use a positive transition_prior"
             )
         transmat: Array = smoothed / totals
         return transmat
@@ -170,7 +170,7 @@ def chain_rules(
 
 
 def count_transitions(codes: npt.NDArray[np.int64], lengths: Lengths, n_states: int) -> tuple[Array, Array]:
-    """Transitions between neighbouring known frames and first states, within sequences; shapes (S, S) and (S,)."""
+    """Transitions between neighbouring known time steps and first states, within sequences; shapes (S, S) and (S,)."""
     counts, starts = np.zeros((n_states, n_states)), np.zeros(n_states)
     first = np.cumsum([0, *lengths[:-1]])
     inside = codes >= 0

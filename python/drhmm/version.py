@@ -14,7 +14,14 @@ _PACKAGES = ("numpy", "scikit-learn", "safetensors", "narwhals", "matplotlib", "
 
 
 def show_versions() -> None:
-    """Print the versions of drhmm and of what it uses, the platform, the instruction set and the number of threads."""
+    """Print the versions of drhmm and of what it uses, the platform, the instruction set and the number of threads.
+
+    Examples
+    --------
+    >>> import drhmm
+    >>> drhmm.show_versions()  # doctest: +ELLIPSIS
+    drhmm ...
+    """
     import importlib.metadata
     import platform
 

@@ -204,7 +204,7 @@ def is_reason(words, given, y, lengths, chosen, is_partial):
         "X has only duplicate frames": isinstance(chosen["sigma"], str) and not apart.any(),
         "has no complete frame: all of its frames lack": not all(rows.any() for rows in of_class),
         "cross-validation of sigma and rho needs": chosen["sigma"] == "cv" and complete.sum() < N_FOLDS,
-        "is never followed by another frame": not all((followed & (y == label)).any() for label in np.unique(y)),
+        "is never followed by a time step": not all((followed & (y == label)).any() for label in np.unique(y)),
         "novelty=True needs a positive floor": chosen.get("novelty") and chosen.get("floor") == 0,
         "class_weight='balanced' needs all data at once": is_partial,
         "class_weight": isinstance(chosen.get("class_weight"), dict) and y.dtype.kind not in "biu",

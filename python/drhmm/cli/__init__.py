@@ -81,7 +81,6 @@ def _add_columns(command: _Parser, step: str) -> None:
     command.add_argument("--step", help=step)
     command.add_argument("--features", type=_names, metavar="A,B,...", help="columns to use; all others by default")
     command.add_argument("--no-header", dest="header", action="store_false", help="columns have the names 1, 2, ...")
-    command.add_argument("--threads", type=int, help="threads; all cores by default")
 
 
 def _add_fit(commands: Commands) -> None:
@@ -98,21 +97,26 @@ def _add_fit(commands: Commands) -> None:
     command.add_argument("--output", type=Path, required=True, metavar="FILE", help="the model file to write")
     command.add_argument("--label", metavar="COLUMN", help="the state of a row; only an empty field is unknown")
     command.add_argument("--states", type=int, metavar="N", help="number of states, where there are no labels")
-    command.add_argument("--window", type=int, default=1, help="rows that describe a frame")
-    command.add_argument("--basis", type=int, help="kernel centres (25 per state, at least 150 and at most 500)")
-    command.add_argument(
+    command.add_argument("--window", type=int, default=1, help="rows that the model sees at each time step")
+    command.add_argument("--holdout", type=float, default=0.2, help="share of rows to measure the accuracy on")
+    group = command.add_argument_group("kernels and evidence")
+    group.add_argument("--basis", type=int, help="kernel centres (25 per state, at least 150 and at most 500)")
+    group = command.add_argument_group("chain")
+    group.add_argument(
         "--durations",
         choices=("geometric", "negative-binomial"),
         default="geometric",
         help="how long states last: as in a plain chain, or learned",
     )
-    command.add_argument("--min-duration", type=int, metavar="N", help="no state lasts less than N frames")
-    command.add_argument("--novelty", action="store_true", help="have a state for what nobody labelled")
-    command.add_argument("--novelty-rate", type=float, default=1e-3, help="how often it begins, per frame")
-    command.add_argument("--novelty-duration", type=float, default=50.0, help="how many frames it lasts")
-    command.add_argument("--holdout", type=float, default=0.2, help="share of rows to measure the accuracy on")
-    command.add_argument("--seed", type=int, default=0, help="seed of everything random")
-    command.add_argument("--quiet", action="store_true", help="no progress bar")
+    group.add_argument("--min-duration", type=int, metavar="N", help="no state lasts less than N time steps")
+    group = command.add_argument_group("novelty")
+    group.add_argument("--novelty", action="store_true", help="have a state for what nobody labelled")
+    group.add_argument("--novelty-rate", type=float, default=1e-3, help="how often it begins, per time step")
+    group.add_argument("--novelty-duration", type=float, default=50.0, help="how many time steps it lasts")
+    group = command.add_argument_group("computing")
+    group.add_argument("--seed", type=int, default=0, help="seed of everything random")
+    group.add_argument("--threads", type=int, help="threads; all cores by default")
+    group.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def _add_predict(commands: Commands) -> None:
@@ -130,7 +134,7 @@ def _add_predict(commands: Commands) -> None:
         "--method",
         choices=("smooth", "filter", "frame", "viterbi"),
         default="smooth",
-        help="given the whole sequence, the past and present, each frame alone, or the most probable path",
+        help="given the whole sequence, the past and present, each time step alone, or the most probable path",
     )
     command.add_argument("--lag", type=int, help="given the next LAG rows only")
     command.add_argument("--probabilities", action="store_true", help="one column more for each state")
@@ -140,6 +144,7 @@ def _add_model_and_columns(command: _Parser) -> None:
     command.add_argument("model", type=Path, help="a model file")
     _add_columns(command, "time between rows when none is missing; that of the training data, or the median")
     _add_without_columns(command)
+    command.add_argument("--threads", type=int, help="threads; all cores by default")
 
 
 def _add_without_columns(command: _Parser) -> None:
@@ -170,7 +175,7 @@ def _add_evaluate(commands: Commands) -> None:
         "--method",
         choices=("smooth", "filter", "frame"),
         default="smooth",
-        help="given the whole sequence, the past and present, or each frame alone",
+        help="given the whole sequence, the past and present, or each time step alone",
     )
     command.add_argument("--lag", type=int, help="given the next LAG rows only")
     command.add_argument("--html", type=Path, metavar="FILE", help="a page with these figures and pictures")
@@ -186,8 +191,9 @@ def _add_stream(commands: Commands) -> None:
         "model) or JSON (objects or lists), and write one JSON line for each. An empty field or null is a missing\n"
         'value. With --false-alarms there are further lines with an entry "event", when an alarm begins and ends.\n'
         "With --snapshot, the state is read from the file if it is there, and written on exit, on SIGTERM and\n"
-        "every N observations; what was answered before a restart must not be sent again after it. Status 1 says that\n"
-        "answers could not be delivered, from a frame on that is named and is not in the state.",
+        "every N observations. Do not send observations again that were answered before a restart. Status 1 means\n"
+        "that an answer could not be delivered. The message names the first observation without an answer, and the\n"
+        "saved state does not contain it.",
         "tail -n 0 -f live.csv | drhmm stream walks.drhmm --columns heart,speed --snapshot state.json",
     )
     command.add_argument("model", type=Path, help="a model file")
@@ -208,7 +214,7 @@ def _add_stream(commands: Commands) -> None:
     command.add_argument(
         "--false-alarms",
         metavar="N/TIME",
-        help="say when alarms for the unknown begin and end, N false ones in a time such as 7d or in 10000 frames",
+        help="say when alarms for the unknown begin and end, N false ones in a time such as 7d or in 10000 steps",
     )
     command.add_argument(
         "--hold-off",

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> None:
     model = DensityRatioHMM(window=WINDOW, random_state=seed).fit(X, y)
     fitted = time.perf_counter()
     posteriors = {
-        "each frame alone": model.predict_proba(X_test, method="frame"),
+        "each time step alone": model.predict_proba(X_test, method="frame"),
         "filtered (past and present)": model.predict_proba(X_test, method="filter"),
         "smoothed (whole sequence)": model.predict_proba(X_test, method="smooth"),
     }
@@ -54,9 +54,9 @@ def run(options: argparse.Namespace) -> None:
         f"fit: {len(X)} x {n_train} labelled windows of {WINDOW} samples in {fitted - begin:.2f} s "
         f"(sigma {model.sigma_:.3g}, rho {model.rho_:g}, both by cross-validation)"
     )
-    say(f"predict: 3 x {n_frames} frames in {1000 * (predicted - fitted):.1f} ms")
+    say(f"predict: 3 x {n_frames} time steps in {1000 * (predicted - fitted):.1f} ms")
     for name, values in posteriors.items():
-        say(f"  {name:<28} {np.mean(values.argmax(axis=1) == y_test):6.1%} of frames right")
+        say(f"  {name:<28} {np.mean(values.argmax(axis=1) == y_test):6.1%} of time steps right")
 
     figure = Figure(figsize=(10, 6.2), layout="constrained", dpi=120)
     plotting.sequence(

@@ -154,7 +154,7 @@ def _measured(
         }
     except ValueError as error:
         return f"not measured: {error}"
-    spoken = {"smooth": "smoothed", "filter": "filtered", "frame": "each frame alone"}
+    spoken = {"smooth": "smoothed", "filter": "filtered", "frame": "each time step alone"}
     accuracies = ", ".join(f"{found[method].accuracy:.1%} {spoken[method]}" for method in METHODS)
     _warn_of_poor(found["smooth"], found["frame"], len(lengths))
     own = [] if owners is None else [_by_sequence(found["smooth"], owners[test])]
@@ -171,7 +171,7 @@ def _by_sequence(found: Evaluation, owners: npt.NDArray[Any]) -> TextTable:
         own = known & (owners == name)
         rows.append([printable(name), f"{own.sum():,}", share(right[own].mean()) if own.any() else "-"])
     left_out = f"; {MOST_NAMED} of {len(rows):,}" if len(rows) > MOST_NAMED else ""
-    return TextTable(f"held-out sequences{left_out}", ["sequence", "frames", "accuracy"], rows[:MOST_NAMED])
+    return TextTable(f"held-out sequences{left_out}", ["sequence", "time steps", "accuracy"], rows[:MOST_NAMED])
 
 
 def _warn_of_poor(smoothed: Evaluation, alone: Evaluation, n_sequences: int) -> None:
@@ -185,7 +185,7 @@ def _warn_of_poor(smoothed: Evaluation, alone: Evaluation, n_sequences: int) -> 
         )
     if n_sequences > 1 and smoothed.accuracy < alone.accuracy - CLEARLY:
         warnings.warn(
-            f"smoothing, {share(smoothed.accuracy)}, is worse than each frame alone, {share(alone.accuracy)}: "
+            f"smoothing, {share(smoothed.accuracy)}, is worse than each time step alone, {share(alone.accuracy)}: "
             "sequences may differ from one another, for example by offsets, and columns that are standardised within "
             "each sequence may help",
             UserWarning,

@@ -30,7 +30,7 @@ _FORMAT = "drhmm stream"
 
 
 class Followed:
-    """One live sequence: its stream, the last time, and the times of the frames that wait for their answer.
+    """One live sequence: its stream, the last time, and the times of the time steps that wait for their answer.
 
     Times are kept as they stood in the lines, with all their digits.
     """
@@ -80,7 +80,7 @@ class Followed:
         return event | {"level": episode.cause, "score": score, "columns": columns}
 
     def pending(self) -> Iterator[dict[str, Any]]:
-        """Answers to the frames that wait, at the end of the sequence."""
+        """Answers to the time steps that wait, at the end of the sequence."""
         posteriors = self.stream.pending()
         novelty = None if self.stream.model.novelty is None else self.stream.pending_novelty()
         first = self.stream.n_frames - len(posteriors)
@@ -128,12 +128,14 @@ class Followed:
             raise SnapshotError(f"the state of a sequence has the lag {stream.lag}, not {options['lag']}")
         n_waiting = min(stream.lag, stream.n_frames)
         if not isinstance(waiting, list) or len(waiting) != n_waiting:
-            raise SnapshotError(f"the frames that wait are {shown(waiting)}, and should be {n_waiting}")
+            raise SnapshotError(f"the time steps that wait are {shown(waiting)}, and should be {n_waiting}")
         for time in (last, *waiting):
             if not _is_time(time, options["time"]):
                 raise SnapshotError(f"an entry has the time {shown(time)}, which is none of this run")
         if waiting and waiting[-1] != last:
-            raise SnapshotError(f"the last frame that waits has the time {shown(waiting[-1])}, and not {shown(last)}")
+            raise SnapshotError(
+                f"the last time step that waits has the time {shown(waiting[-1])}, and not {shown(last)}"
+            )
         followed = cls(stream, sequence)
         followed.last, followed.waiting = last, deque(waiting)
         return followed
@@ -170,7 +172,7 @@ class FollowedSequences:
         return list(self._sequences[observation.sequence].events(observation))
 
     def n_answered(self, sequence: str | None) -> int:
-        """How many frames of a sequence have their answer, and so which one waits for it first."""
+        """How many time steps of a sequence have their answer, and so which one waits for it first."""
         followed = self._sequences.get(sequence)
         return 0 if followed is None else followed.stream.n_frames - len(followed.waiting)
 

@@ -32,12 +32,12 @@ LONGEST_LINE = 1 << 24
 
 
 class _UndeliveredError(Exception):
-    """An answer could not be written, and so none after it: the first frame without an answer, and why."""
+    """An answer could not be written, and so none after it: the first time step without an answer, and why."""
 
     def __init__(self, error: OSError, frame: int, sequence: str | None) -> None:
         reason = "nobody reads" if isinstance(error, BrokenPipeError | TimeoutError) else error.strerror
         whose = "" if sequence is None else f" of sequence {sequence!r}"
-        super().__init__(f"{reason}: frame {frame}{whose} and all after it were not answered")
+        super().__init__(f"{reason}: time step {frame}{whose} and all after it were not answered")
 
 
 @dataclass

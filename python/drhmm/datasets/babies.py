@@ -67,6 +67,8 @@ class Baby:
     >>> baby = monitor(1, 3600, random_state=0)[0]
     >>> "HR" in baby.labels, baby.n_samples
     (True, 3600)
+    >>> baby.channel("HR").shape, baby.holds("Bradycardia").shape
+    ((3600,), (3600,))
     """
 
     channels: Array

@@ -19,19 +19,19 @@ def alarms(scores: Any, alarm: Alarm, *, truth: Any = None, figure: Figure | Non
     Parameters
     ----------
     scores : array of shape (T,)
-        Evidence of each frame: ``model.novelty_score(X)``.
+        Evidence of each time step: ``model.novelty_score(X)``.
     alarm : Alarm
         The alarm, with its levels.
     truth : array of bool, shape (T,), optional
-        Frames at which something was wrong.
+        Time steps at which something was wrong.
     figure : matplotlib.figure.Figure, optional
         Where to draw; a new figure by default.
 
     Returns
     -------
     list of matplotlib.axes.Axes
-        The evidence of single frames above, its cumulative sum below: grey bands are alarms, dotted lines levels, and
-        marks at the bottom the truth.
+        The evidence of single time steps above, its cumulative sum below: grey bands are alarms, dotted lines levels,
+        and marks at the bottom the truth.
 
     Examples
     --------
@@ -50,13 +50,13 @@ def alarms(scores: Any, alarm: Alarm, *, truth: Any = None, figure: Figure | Non
         raise ValueError(f"alarm must be one of model.alarm, got {type(alarm).__name__}")
     wrong = None if truth is None else np.asarray(truth)
     if wrong is not None and (wrong.dtype != np.bool_ or wrong.shape != values.shape):
-        raise ValueError(f"truth must have one bool for each of {len(values)} frames, got {wrong.dtype} {wrong.shape}")
+        raise ValueError(f"truth must have one bool per time step, {len(values)}, got {wrong.dtype} {wrong.shape}")
     sums, episodes = alarm.follow(values)
     if figure is None:
         figure = new_figure(9, 4)
     axes: list[Axes] = list(figure.subplots(2, 1, sharex=True))
     panels = (
-        (values, alarm.frame_level, "evidence of each frame, nats"),
+        (values, alarm.frame_level, "evidence of each time step, nats"),
         (sums, alarm.sum_level, "its cumulative sum"),
     )
     for k, (axis, (curve, level, title)) in enumerate(zip(axes, panels, strict=True)):
@@ -70,5 +70,5 @@ def alarms(scores: Any, alarm: Alarm, *, truth: Any = None, figure: Figure | Non
             axis.plot(places, bottom, "|", color="#D55E00", markersize=4, transform=axis.get_xaxis_transform())
         axis.set_title(title, loc="left", fontsize=9)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[-1].set_xlabel("frame")
+    axes[-1].set_xlabel("time step")
     return axes

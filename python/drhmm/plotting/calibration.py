@@ -15,13 +15,13 @@ from .style import as_curves, as_states, axes_or_new, color, place_of, unit_squa
 
 
 def _confidence(y: Any, probabilities: Any, name: str, names: Any = None) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """What was said of each frame, and whether it came true: of the likeliest state, or of the event."""
+    """What was said of each time step, and whether it came true: of the likeliest state, or of the event."""
     values = as_floats(probabilities, name)
     if values.ndim not in (1, 2) or values.shape[0] == 0 or (values.ndim == 2 and values.shape[1] < 2):
         raise ValueError(f"{name} must have shape (T,), or (T, S) for S states, got {values.shape}")
     wrong = np.argwhere(~((values >= -1e-9) & (values <= 1 + 1e-9)))
     if len(wrong) > 0:
-        raise ValueError(f"{name} has {values[tuple(wrong[0])]} at frame {wrong[0][0]}: probabilities are 0 to 1")
+        raise ValueError(f"{name} has {values[tuple(wrong[0])]} at time step {wrong[0][0]}: probabilities are 0 to 1")
     states = as_states(y, len(values), 2 if values.ndim == 1 else values.shape[1], "y", names)
     known = states != UNKNOWN
     if not known.any():
@@ -38,19 +38,19 @@ def calibration_error(y: Any, probabilities: Any, *, names: Any = None, n_bins: 
     Parameters
     ----------
     y : array of shape (T,)
-        True states, as indices or as labels; or for the probability of one event, whether it was there (0 or 1). Frames
-        with -1, None or NaN are unknown and left out.
+        True states, as indices or as labels; or for the probability of one event, whether it was there (0 or 1). Time
+        steps with -1, None or NaN are unknown and left out.
     probabilities : array of shape (T, S) or (T,)
         Probability of each state, of which the likeliest counts, or of the event.
     names : sequence, optional
         The labels in the order of the states, such as ``model.classes``.
     n_bins : int
-        Equal intervals of probability, within which frames are averaged.
+        Equal intervals of probability, within which time steps are averaged.
 
     Returns
     -------
     float
-        The mean over frames of ``|mean probability - share that came true|`` of the frame's bin.
+        The mean over time steps of ``|mean probability - share that came true|`` of the time step's bin.
 
     Examples
     --------
@@ -68,8 +68,8 @@ def calibration(y: Any, probabilities: Any, *, names: Any = None, n_bins: int = 
     Parameters
     ----------
     y : array of shape (T,)
-        True states, as indices or as labels; or for the probability of one event, whether it was there (0 or 1). Frames
-        with -1, None or NaN are unknown and left out.
+        True states, as indices or as labels; or for the probability of one event, whether it was there (0 or 1). Time
+        steps with -1, None or NaN are unknown and left out.
     probabilities : array of shape (T, S) or (T,), or mapping of str to such arrays
         Probability of each state, of which the likeliest counts, or of the event: one curve, or one for each name.
     names : sequence, optional
@@ -82,8 +82,13 @@ def calibration(y: Any, probabilities: Any, *, names: Any = None, n_bins: int = 
     Returns
     -------
     matplotlib.axes.Axes
-        With one line per curve, dots whose areas are the frames of each bin, and the expected calibration error in
+        With one line per curve, dots whose areas are the time steps of each bin, and the expected calibration error in
         the legend. Below the diagonal a model says more than it knows.
+
+    Examples
+    --------
+    >>> from drhmm.plotting import calibration
+    >>> axes = calibration([0, 1, 1, 1], [0.2, 0.7, 0.7, 0.9])
     """
     check_integer(n_bins, "n_bins", low=1)
     curves = {
@@ -97,5 +102,5 @@ def calibration(y: Any, probabilities: Any, *, names: Any = None, n_bins: int = 
         axes.plot(means, shares, color=color(k), linewidth=1.2, label=f"{name}: {number}" if name else number)
         axes.scatter(means, shares, s=10 + 200 * weights, color=color(k), alpha=0.8, linewidth=0)
     axes.legend(frameon=False, fontsize=9, loc="best")
-    unit_square(axes, "probability that was given", "share of frames where it came true")
+    unit_square(axes, "probability that was given", "share of time steps where it came true")
     return axes

@@ -28,7 +28,7 @@ def durations(
     """Draw how long states last, one panel per state: seen stays as bars, learned ones as a line.
 
     Only whole stays are drawn: the first and the last of a sequence may be cut, and so may those beside an unknown
-    label. Unknown labels between two equal ones belong to the stay. The picture ends at 20,000 frames.
+    label. Unknown labels between two equal ones belong to the stay. The picture ends at 20,000 time steps.
 
     Parameters
     ----------
@@ -47,6 +47,11 @@ def durations(
     -------
     list of matplotlib.axes.Axes
         One for each state, from top to bottom.
+
+    Examples
+    --------
+    >>> from drhmm.plotting import durations
+    >>> axes = durations([[0.9, 0.1], [0.2, 0.8]], states=[0] * 9 + [1] * 4 + [0] * 12 + [1] * 5 + [0])
     """
     if not isinstance(durations, Durations):
         matrix = as_matrix(durations, "durations")
@@ -87,6 +92,6 @@ def durations(
         axis.yaxis.set_major_locator(MaxNLocator(3))
         axis.spines[["top", "right"]].set_visible(False)
     axes[-1].set_xlim(0.5, longest + 0.5)
-    axes[-1].set_xlabel("length of a stay in frames")
-    axes[len(axes) // 2].set_ylabel("share of stays" if step == 1 else f"share of stays per {step} frames")
+    axes[-1].set_xlabel("length of a stay in time steps")
+    axes[len(axes) // 2].set_ylabel("share of stays" if step == 1 else f"share of stays per {step} time steps")
     return axes

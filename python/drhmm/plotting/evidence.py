@@ -15,7 +15,7 @@ STRIP = 0.05
 
 
 def _against_the_others(log_ratios: Array) -> Array:
-    """Log w_i - log mean_{j != i} w_j at every frame: what the frame says for a state and against the rest."""
+    """Log w_i - log mean_{j != i} w_j at every time step: what the time step says for a state and against the rest."""
     n_states = log_ratios.shape[1]
     against = np.empty_like(log_ratios)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -34,12 +34,12 @@ def evidence(
     limit: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what each frame alone says for every state and against the others.
+    """Draw what each time step alone says for every state and against the others.
 
     Parameters
     ----------
     log_ratios : array of shape (T, S)
-        Evidence as `DensityRatioHMM.log_ratios` gives it, or log-likelihoods; a NaN row is a missing frame.
+        Evidence as `DensityRatioHMM.log_ratios` gives it, or log-likelihoods; a NaN row is a missing time step.
     states : array of shape (T,), optional
         True states, as indices or as labels, -1, None or NaN where unknown; drawn as a strip along the lower edge.
     names : sequence, optional
@@ -56,13 +56,21 @@ def evidence(
 
     Notes
     -----
-    The height of state i at frame t is log w_i(y_t) - log mean_{j != i} w_j(y_t), in nats: above 0 the frame speaks
+    The height of state i at time step t is log w_i(y_t) - log mean_{j != i} w_j(y_t), in nats: above 0 it speaks
     for the state, and a step of 1 changes the odds by a factor of e.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> from drhmm.plotting import evidence
+    >>> axes = evidence(DensityRatioHMM(random_state=0).fit(X, y).log_ratios(X), states=y)
     """
     values = as_matrix(log_ratios, "log_ratios")
     n_frames, n_states = values.shape
     if n_frames == 0 or n_states < 2:
-        raise ValueError(f"log_ratios must have at least one frame and two states, got shape {values.shape}")
+        raise ValueError(f"log_ratios must have at least one time step and two states, got shape {values.shape}")
     truth = None if states is None else as_states(states, n_frames, n_states, names=names)
     labels = state_names(names, n_states)
     heights = _against_the_others(values)
@@ -83,7 +91,7 @@ def evidence(
             axes.axvspan(begin - 0.5, end - 0.5, 0, STRIP, color=color(state), linewidth=0)
     axes.set_ylim(low - (1 if truth is None else 2.5) * margin, high + margin)
     axes.set_xlim(-0.5, n_frames - 0.5)
-    axes.set_xlabel("frame")
-    axes.set_ylabel("evidence of a frame, nats")
+    axes.set_xlabel("time step")
+    axes.set_ylabel("evidence of a time step, nats")
     axes.legend(frameon=False, fontsize=9, ncols=min(n_states, 8), loc="lower right", bbox_to_anchor=(1, 1))
     return axes

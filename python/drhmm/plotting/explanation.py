@@ -1,4 +1,4 @@
-"""Why a frame has its label, and how much columns matter, as bars."""
+"""Why a time step has its label, and how much columns matter, as bars."""
 
 from __future__ import annotations
 
@@ -63,6 +63,14 @@ def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
         With a bar for the past, the future, a typical frame and each column; together they are the log odds.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> from drhmm.plotting import explanation
+    >>> axes = explanation(DensityRatioHMM(random_state=0).fit(X, y).explain(X, 100))
     """
     values = {"past": explained.past, "future": explained.future, "typical frame": explained.average}
     values |= {f"column {name}" if name in values else name: size for name, size in _largest(explained.columns).items()}
@@ -90,6 +98,14 @@ def ranking(ranked: ColumnRanking, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
         With a bar for each column, largest first.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> from drhmm.plotting import ranking
+    >>> axes = ranking(DensityRatioHMM(random_state=0).fit(X, y).rank_columns(X, n_frames=20, random_state=0))
     """
     axes = _bars(ax, _largest(ranked.columns))
     axes.set_xlabel("mean size of what a column adds to the log odds, nats")

@@ -17,7 +17,7 @@ def ratio_map(
     limits: tuple[float, float] = (1e-4, 1e4),
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the predicted ratio of two states against the ratio of the frame before, as Figure 1 of the paper does.
+    """Draw the predicted ratio of two states against the ratio of the time step before, as Figure 1 of the paper does.
 
     Parameters
     ----------
@@ -37,6 +37,11 @@ def ratio_map(
     -----
     With A = [[a, 1 - a], [1 - a, a]] the ratio r(t-1) becomes (a r + 1 - a) / ((1 - a) r + a): always 1 for a = 1/2,
     unchanged for a = 1, and otherwise confined to between (1 - a) / a and its inverse, however sure the past was.
+
+    Examples
+    --------
+    >>> from drhmm.plotting import ratio_map
+    >>> axes = ratio_map(stay=[0.8, 0.95])
     """
     values = np.atleast_1d(as_floats(stay, "stay"))
     if values.ndim != 1 or len(values) == 0:
@@ -58,7 +63,7 @@ def ratio_map(
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
     axes.set_aspect("equal")
-    axes.set_xlabel("ratio of the frame before, r(t-1)")
+    axes.set_xlabel("ratio of the time step before, r(t-1)")
     axes.set_ylabel("predicted ratio at t")
     axes.grid(color="#eeeeee", linewidth=0.6)
     axes.legend(frameon=False, fontsize=9, loc="upper left", reverse=True)

@@ -23,12 +23,12 @@ def _as_events(values: Any, name: str) -> npt.NDArray[np.bool_]:
     wrong = np.flatnonzero(~np.isin(array, (0, 1)))
     if len(wrong) > 0:
         raise ValueError(
-            f"{name} has {array[wrong[0]]!r} at frame {wrong[0]}: it is 0 or 1, False or True; leave out the frames of "
+            f"{name} has {array[wrong[0]]!r} at time step {wrong[0]}: it is 0 or 1, False or True; leave out those of "
             "unknown label, in the scores as well"
         )
     events: npt.NDArray[np.bool_] = array.astype(bool)
     if events.all() or not events.any():
-        raise ValueError(f"{name} is {array[0]!r} at every frame: both kinds are needed")
+        raise ValueError(f"{name} is {array[0]!r} at every time step: both kinds are needed")
     return events
 
 
@@ -37,7 +37,7 @@ def _as_scores(values: Any, n_frames: int, name: str) -> Array:
     if scores.shape != (n_frames,):
         raise ValueError(f"{name} must have shape {(n_frames,)}, got {scores.shape}")
     if np.isnan(scores).any():
-        raise ValueError(f"{name} is NaN at frame {int(np.flatnonzero(np.isnan(scores))[0])}")
+        raise ValueError(f"{name} is NaN at time step {int(np.flatnonzero(np.isnan(scores))[0])}")
     return scores
 
 
@@ -96,6 +96,11 @@ def roc(y: Any, scores: Any, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
         With one line per curve, a dot at its equal error rate, and both numbers in the legend.
+
+    Examples
+    --------
+    >>> from drhmm.plotting import roc
+    >>> axes = roc([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
     """
     events = _as_events(y, "y")
     curves = {
@@ -125,4 +130,4 @@ def _draw(axes: Axes, curves: dict[str, tuple[tuple[Array, Array], str]]) -> Non
         axes.plot(false_alarms, detections, color=ink, linewidth=1.6, label=f"{name}: {numbers}" if name else numbers)
         axes.plot(rate, 1 - rate, "o", color=ink, markersize=6, markeredgecolor="white")
     axes.legend(frameon=False, fontsize=9, loc="lower right")
-    unit_square(axes, "false alarms: share of frames without the event", "detections: share of frames with the event")
+    unit_square(axes, "false alarms: share of steps without the event", "detections: share of steps with the event")

@@ -43,7 +43,7 @@ def _strip(axes: Axes, states: npt.NDArray[np.int64], name: str, first: int) -> 
 
 
 def _stack(axes: Axes, posteriors: npt.NDArray[np.float64], first: int) -> None:
-    """Probabilities of all states on top of one another, each frame as wide as one step."""
+    """Probabilities of all states on top of one another, each time step as wide as one step."""
     edges = np.repeat(np.arange(len(posteriors) + 1) + first - 0.5, 2)[1:-1]
     heights = np.repeat(posteriors, 2, axis=0).T
     axes.stackplot(edges, heights, colors=[color(k) for k in range(len(heights))], linewidth=0)
@@ -71,20 +71,20 @@ def sequence(
     X : array of shape (T, d)
         Samples, one line per column.
     posteriors : array of shape (T, S), or mapping of str to such arrays
-        The probability of each state at each frame: one panel, or one for each name.
+        The probability of each state at each time step: one panel, or one for each name.
     states : array of shape (T,), or mapping of str to such arrays, optional
         States, as indices or as labels, -1, None or NaN where unknown; drawn as a strip, or one for each name.
     name : str
-        What a single strip is called. The share of known frames that a panel gets right is added to its name if a strip
-        is called "true".
+        What a single strip is called. The share of known time steps that a panel gets right is added to its name if a
+        strip is called "true".
     names : sequence, optional
         Names of the states for the legend, such as ``model.classes``.
     columns : sequence, optional
         Names of the columns for a legend beside the signal, such as ``model.feature_names``.
     dt : array of int, shape (T,), optional
-        Steps of the chain since the frame before, as in `Model.predict_proba`: a dotted line marks a gap.
+        Steps of the chain since the time step before, as in `Model.predict_proba`: a dotted line marks a gap.
     first : int
-        The number of the first frame.
+        The number of the first time step.
     title : str, optional
         Title of the figure.
     figure : matplotlib.figure.Figure, optional
@@ -94,6 +94,15 @@ def sequence(
     -------
     list of matplotlib.axes.Axes
         From top to bottom.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> from drhmm.plotting import sequence
+    >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
+    >>> axes = sequence(X, hmm.predict_proba(X), states=y, names=hmm.classes_)
     """
     samples = as_matrix(X, "X")
     curves = as_curves(posteriors, "posteriors")
@@ -128,10 +137,10 @@ def sequence(
         words = [curve] if curve else []
         if truth is not None and (truth != UNKNOWN).any():
             right = (values.argmax(axis=1) == truth)[truth != UNKNOWN]
-            words.append(f"{right.mean():.1%} of frames right")
+            words.append(f"{right.mean():.1%} of time steps right")
         axis.set_title(", ".join(words), loc="left", fontsize=9, pad=3)
     axes[-1].set_xlim(first - 0.5, first + len(samples) - 0.5)
-    axes[-1].set_xlabel("frame")
+    axes[-1].set_xlabel("time step")
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
         for gap in gaps:

@@ -27,6 +27,15 @@ def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:
     matplotlib.axes.Axes
         With a dot and an error bar for each number, and a ring around the chosen one. The bars are errors of the
         difference to the largest gain, which has none.
+
+    Examples
+    --------
+    >>> from drhmm import DensityRatioHMM, select_states
+    >>> from drhmm.datasets import blobs
+    >>> from drhmm.plotting import state_numbers
+    >>> X, _ = blobs(300, random_state=0)
+    >>> quick = DensityRatioHMM(n_basis=20, sigma="default", rho="default", n_init=1, tol=0.05)
+    >>> axes = state_numbers(select_states(X, [2, 3], estimator=quick, random_state=0))
     """
     axes = axes_or_new(ax, 6, 3.6)
     axes.errorbar(

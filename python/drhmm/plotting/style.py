@@ -54,7 +54,7 @@ def state_names(names: Any, n_states: int) -> list[str]:
 def as_states(
     values: Any, n_frames: int, n_states: int, name: str = "states", names: Any = None
 ) -> npt.NDArray[np.int64]:
-    """True states as indices 0..n_states-1, one per frame, and -1 where a label is unknown.
+    """True states as indices 0..n_states-1, one per time step, and -1 where a label is unknown.
 
     Values are labels where `names` holds them (or their text), and indices otherwise. Other labels than integers are
     numbered in order, if there is one for each state.
@@ -80,7 +80,7 @@ def as_states(
     wrong = np.flatnonzero((states < UNKNOWN) | (states >= n_states))
     if len(wrong) > 0:
         raise ValueError(
-            f"{name} has {states[wrong[0]]} at frame {wrong[0]}: states are 0 to {n_states - 1}, and -1 where unknown; "
+            f"{name} has {states[wrong[0]]} at time step {wrong[0]}: states are 0 to {n_states - 1}, -1 where unknown; "
             "for labels give names=model.classes"
         )
     return states

@@ -37,6 +37,11 @@ def transitions(transmat: Any, *, names: Any = None, ax: Axes | None = None) -> 
     -------
     matplotlib.axes.Axes
         With the map and one number per transition.
+
+    Examples
+    --------
+    >>> from drhmm.plotting import transitions
+    >>> axes = transitions([[0.9, 0.1], [0.2, 0.8]], names=["vacant", "occupied"])
     """
     square = as_matrix(transmat, "transmat")
     matrix = as_transmat(square, len(square))

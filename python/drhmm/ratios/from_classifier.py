@@ -28,8 +28,13 @@ class FromClassifier(BaseEstimator):  # type: ignore[misc]
     --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
     >>> from drhmm.ratios import FromClassifier
     >>> model = DensityRatioHMM(ratio=FromClassifier(LogisticRegression()))
+    >>> frames, y = blobs(300, random_state=0)
+    >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
+    >>> FromClassifier(LogisticRegression()).fit(frames, targets).log_ratios(frames).shape
+    (300, 3)
     """
 
     def __init__(self, classifier: Any, *, prior: str = "training", floor: float = 0.01) -> None:

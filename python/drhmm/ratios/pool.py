@@ -61,8 +61,14 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
     >>> from drhmm.ratios import FromClassifier, LeastSquares, Pool
-    >>> model = DensityRatioHMM(ratio=Pool([LeastSquares(), FromClassifier(LogisticRegression())]))
+    >>> pool = Pool([LeastSquares(), FromClassifier(LogisticRegression())])
+    >>> model = DensityRatioHMM(ratio=pool)
+    >>> frames, y = blobs(300, random_state=0)
+    >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
+    >>> pool.fit(frames, targets).log_ratios(frames).shape
+    (300, 3)
     """
 
     def __init__(

@@ -15,7 +15,24 @@ from .._validation import LARGEST, Array, as_floats, as_matrix, as_samples
 
 @runtime_checkable
 class RatioSource(Protocol):
-    """Two methods: learn from frames and targets, and turn frames into log ratios."""
+    """Two methods: learn from frames and targets, and turn frames into log ratios.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import DensityRatioHMM
+    >>> from drhmm.datasets import blobs
+    >>> class NearestMean:
+    ...     def fit(self, frames, targets):
+    ...         self.means_ = targets.T @ frames / targets.sum(axis=0)[:, None]
+    ...         return self
+    ...
+    ...     def log_ratios(self, frames):
+    ...         return -np.square(frames[:, None] - self.means_).sum(axis=2) / 2
+    >>> X, y = blobs(300, random_state=0)
+    >>> bool(DensityRatioHMM(ratio=NearestMean(), random_state=0).fit(X, y).score(X, y) > 0.8)
+    True
+    """
 
     def fit(self, frames: Array, targets: Array) -> Any:
         """Learn from frames (N, D) and the probability of each state at each of them, (N, S)."""

@@ -53,6 +53,8 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
     >>> source = TwoClass(alpha=0.1, random_state=0).fit(frames, targets)
     >>> bool((source.log_ratios(frames).argmax(axis=1) == y).mean() > 0.9)
     True
+    >>> source.relative_ratio(frames).shape
+    (300,)
     """
 
     def __init__(

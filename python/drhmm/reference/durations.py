@@ -231,7 +231,7 @@ def viterbi(
         score = score + evidence[t, ages]
         pivot = score.max()
         if np.isneginf(pivot):
-            raise ValueError(f"impossible data at frame {t}")
+            raise ValueError(f"impossible data at time step {t}")
         score = score - pivot
     path = np.empty(n, dtype=np.int64)
     place, end = int(score.argmax()), n

@@ -53,7 +53,7 @@ def forward(log_ratios: Array, transmat: Array, startprob: Array) -> Array:
         alpha[t] = predicted + row
         pivot = alpha[t].max()
         if np.isneginf(pivot):
-            raise ValueError(f"impossible data at frame {t}")
+            raise ValueError(f"impossible data at time step {t}")
         alpha[t] -= pivot
         predicted = _log_sum(alpha[t][:, None] + log_a, axis=0)
     return alpha
@@ -116,7 +116,7 @@ def viterbi(log_ratios: Array, transmat: Array, startprob: Array) -> npt.NDArray
             best = scores.max(axis=0) + evidence[t]
         pivot = best.max()
         if np.isneginf(pivot):
-            raise ValueError(f"impossible data at frame {t}")
+            raise ValueError(f"impossible data at time step {t}")
         best = best - pivot
     path = np.empty(n, dtype=np.int64)
     path[-1] = best.argmax()

@@ -66,11 +66,11 @@ class NoveltyEvidence {
 
   Index frame_size() const { return origin_.size(); }
   Index n_states() const { return log_shares_.size(); }
-  // Multiplications that one frame takes, about.
+  // The approximate number of multiplications per frame.
   Index work_per_frame() const {
     return gaussians_.work_per_frame() + frame_size() * frame_size() / 2 + density_.n_centers() * (frame_size() + 1);
   }
-  // Numbers that log_evidence_of_one needs beside its arguments.
+  // The size of the scratch memory of log_evidence_of_one, in numbers.
   std::size_t scratch_size() const {
     return std::max(gaussians_.scratch_size() + static_cast<std::size_t>(n_states()),
                     density_.scratch_size() + static_cast<std::size_t>(frame_size()));

@@ -35,8 +35,8 @@ struct KernelEstimate {
 // squares alone is a pool of one member. Members of scale 0 are not evaluated.
 class PooledRatio {
  public:
-  // prior, shift (S); floor: the smallest estimate of novelty where this is what kernels leave; novelty: what it is
-  // otherwise
+  // prior, shift (S). floor: the smallest estimate of novelty if it is what the kernels leave. novelty: its evidence
+  // otherwise.
   PooledRatio(Framing framing, Vector prior, double least_ratio, double floor, Vector shift,
               std::optional<PoolMember<KernelEstimate>> kernels, std::optional<PoolMember<AdditiveTables>> additive,
               std::optional<PoolMember<ClassGaussians>> gaussians,
