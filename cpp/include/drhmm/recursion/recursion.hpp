@@ -114,13 +114,13 @@ class Recursion {
     char& is_careful = is_careful_[static_cast<std::size_t>(place / kBlock)];
     is_careful = 0;
     if constexpr (kWeighsOnTheWay) {
-      if (facts_.is_mixing && !is_eventful && !needs_start && weigh_forward(first, m, w, f)) return true;
+      if (facts_.is_mixing && !is_eventful && !needs_start && held_forward<true>(first, m, w, f)) return true;
     }
     bool is_far = is_scaled<Value> || needs_start;
     if constexpr (!is_scaled<Value>) is_far = !weigher_.weigh(first, count, w, hard_) || needs_start;
     is_careful = is_eventful || is_far;
     if (is_careful) return eventful_forward(first, count, is_far, m, w, f);
-    if constexpr (!is_scaled<Value>) plain_forward(m, w, f);
+    if constexpr (!is_scaled<Value>) plain_forward(first, m, w, f);
     return true;
   }
 
@@ -277,20 +277,21 @@ class Recursion {
 
   // ---- forward
 
-  // Weights and steps of a block side by side, as each waits for itself only. False, with m as it was, if the evidence
-  // is not plain.
-  bool weigh_forward(Index first, Value* m, Value* w, Value* f) {
-    weigher_.read(first, kBlock, w);
+  // The steps of a block of few states, in registers. Weights are made on the way where that pays: steps and weights
+  // each wait for themselves only. Then it is false, with m as it was, if the evidence is not plain.
+  template <bool makes_weights>
+  DRHMM_INLINE bool held_forward(Index first, Value* m, Value* w, Value* f) {
+    if constexpr (makes_weights) weigher_.read(first, kBlock, w);
     Value x[kN], y[kN], spread{}, check{};
     copy_values(m, kN, x);
     for (Index k = 0; k < kBlock; k += Weigher::kRowsTogether) {
-      weigher_.weigh_rows(w, k, spread, check);
+      if constexpr (makes_weights) weigher_.weigh_rows(w, k, spread, check);
       for (Index r = k; r < k + Weigher::kRowsTogether; ++r) {
         op_.forward(x, w + r * kN, y);
         for (int i = 0; i < kN; ++i) f[r * kN + i] = x[i] = y[i];
       }
     }
-    if (!all_below(check, HUGE_VAL)) return false;
+    if (makes_weights && !all_below(check, HUGE_VAL)) return false;
     rescale<true>(x);
     copy_values(x, kN, f + (kBlock - 1) * kN);
     copy_values(x, kN, m);
@@ -298,24 +299,17 @@ class Recursion {
     return true;
   }
 
-  DRHMM_INLINE void plain_forward(Value* m, const Value* w, Value* f) {
+  void plain_forward(Index first, Value* m, Value* w, Value* f) {
     if constexpr (kHeld) {
-      Value x[kN], y[kN];
-      copy_values(m, kN, x);
-      for (Index k = 0; k < kBlock; ++k) {
-        op_.forward(x, w + k * kN, y);
-        if (k == kBlock - 1) rescale<true>(y);
-        for (int i = 0; i < kN; ++i) f[k * kN + i] = x[i] = y[i];
-      }
-      copy_values(x, kN, m);
+      held_forward<false>(first, m, w, f);
     } else {
       for (Index k = 0; k < kBlock; ++k) {
         op_.forward(k == 0 ? m : f + (k - 1) * stride_, w + k * columns_, f + k * stride_);
       }
       rescale<true>(f + (kBlock - 1) * stride_);
       copy_values(f + (kBlock - 1) * stride_, stride_, m);
+      for (Index k = 0; k < kBlock; ++k) pivots_ += weigher_.pivots[k];
     }
-    for (Index k = 0; k < kBlock; ++k) pivots_ += weigher_.pivots[k];
   }
 
   // Blocks with starts and ends of sequences and stretches, gaps, or evidence that is far apart.
