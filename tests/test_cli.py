@@ -531,7 +531,7 @@ class TestStream:
             return process.wait(timeout=60), process.stderr.read()
 
     def test_a_closed_pipe_ends_it_with_status_1(self, folder, tmp_path):
-        error = "drhmm stream: <stdin>, line 4: nobody reads: frame 3 and all after it were not answered\n"
+        error = "drhmm stream: <stdin>, line 4: nobody reads: time step 3 and all after it were not answered\n"
         assert self.unheard(folder, tmp_path) == (1, error)
 
     @pytest.mark.slow
@@ -548,7 +548,7 @@ class TestStream:
         result = subprocess.run(["bash", "-c", script], cwd=tmp_path, input=b"3,1\n", capture_output=True)
         assert result.returncode == 1
         assert result.stderr == (
-            b"drhmm stream: <stdin>, line 1: No space left on device: frame 2 and all after it were not answered; "
+            b"drhmm stream: <stdin>, line 1: No space left on device: time step 2 and all after it were not answered; "
             b"with state.json, go on from line 1\n"
         )
         (answer,) = self.answers(folder, "3,1\n", "--snapshot", tmp_path / "state.json")
@@ -1241,7 +1241,7 @@ class TestInfo:
             "2 (heart rate, speed)",
             "2 samples",
             "kernel centres",
-            "rate 0.001, duration 50 frames",
+            "rate 0.001, duration 50 time steps",
             "rest ",
             "walk ",
             "window=2",

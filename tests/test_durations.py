@@ -182,7 +182,7 @@ class TestBestPath:
     def test_impossible_evidence_is_named(self, case, unknown):
         log_ratios, ours, _ = self.problem(18, 20, case, unknown)
         log_ratios[13] = -np.inf
-        with pytest.raises(ImpossibleDataError, match="frame 13"):
+        with pytest.raises(ImpossibleDataError, match="time step 13"):
             ours.run("viterbi", log_ratios, [20], None, 1)
 
 
