@@ -59,15 +59,15 @@ class Sequences:
         """The caller's row of a place among the rows of whole sequences."""
         return place if self.order is None else int(self.order[place])
 
-    def place(self, row: Any) -> int:
+    def place(self, row: Any, name: str = "frame") -> int:
         """The place of the caller's row, (sequence, row) in a list, among the rows of whole sequences."""
         if self.is_list:
             if not isinstance(row, tuple) or len(row) != 2:
-                raise ValueError(f"frame must be a sequence and a row in it, as X is a list, got {row!r}")
-            number = check_integer(row[0], "frame[0]", low=0, high=len(self.lengths) - 1)
-            inside = check_integer(row[1], "frame[1]", low=0, high=self.lengths[number] - 1)
+                raise ValueError(f"{name} must be a sequence and a row in it, as X is a list, got {row!r}")
+            number = check_integer(row[0], f"{name}[0]", low=0, high=len(self.lengths) - 1)
+            inside = check_integer(row[1], f"{name}[1]", low=0, high=self.lengths[number] - 1)
             return sum(self.lengths[:number]) + inside
-        place = check_integer(row, "frame", low=0, high=len(self.samples) - 1)
+        place = check_integer(row, name, low=0, high=len(self.samples) - 1)
         return place if self.order is None else int(np.flatnonzero(self.order == place)[0])
 
     def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

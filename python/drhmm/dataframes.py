@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from . import evaluation
+from . import evaluation, explanation
 from ._dates import exact, moment
 from ._results import result_names, results
-from ._sequences import as_sequences, group
+from ._sequences import Sequences, as_sequences, group
 from ._tables import NamedColumns, as_array, check_text, no_column
 from ._times import Step, TimeError, as_step, gaps, usual_step
-from ._validation import Lengths, Steps, as_values, shown
+from ._validation import Lengths, Steps, as_values, shown, thread_count
 from .evaluation import Evaluation
 from .exceptions import ImpossibleDataError
+from .explanation import ColumnRanking, Explanation
 from .model import Method, Model, PathMethod
 from .summary import COLUMNS, remembered_columns
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from .estimator import DensityRatioHMM
 
-__all__ = ["evaluate", "fit", "predict"]
+__all__ = ["evaluate", "explain", "fit", "predict", "rank_columns"]
 
 
 def fit(
@@ -253,11 +254,101 @@ def evaluate(
         raise ValueError("the model remembers no column of labels: give label")
     if column not in frame.columns:
         raise ValueError(f"label: df has {no_column(column, frame.columns)}")
-    rows, dt = _rows_for(fitted, frame, sequence, time, step, features, column)
-    order = np.arange(len(frame)) if rows.order is None else rows.order
-    sequences = replace(fitted.read(rows.samples, rows.lengths, dt=dt), order=order)
+    sequences = _sequences_for(fitted, frame, sequence, time, step, features, column)
     labels = as_values(plain_labels(frame[column]), f"column {column!r}")
     return evaluation.of_sequences(fitted, sequences, labels, method, lag, unknown, n_threads)
+
+
+def explain(
+    model: Model | DensityRatioHMM,
+    df: IntoDataFrame,
+    row: int,
+    *,
+    sequence: str | Literal[False] | None = None,
+    time: str | Literal[False] | None = None,
+    step: Step | None = None,
+    features: Sequence[str] | None = None,
+    n_threads: int | None = None,
+) -> Explanation:
+    """Why a row of a data frame has the state that `predict` gives it.
+
+    Parameters
+    ----------
+    model : Model or DensityRatioHMM
+        A model, or a fitted estimator.
+    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        Rows of samples, as in `predict`: all rows of the sequence, as the past and the future count.
+    row : int
+        The place of the row in the table, counted from 0, whatever the index of the table says.
+    sequence, time, step, features, n_threads
+        As in `predict`: by default the columns that the model remembers, gaps included.
+
+    Returns
+    -------
+    Explanation
+        As `drhmm.Model.explain` gives it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drhmm import DensityRatioHMM, dataframes
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y, "person": [k // 100 for k in range(300)]})
+    >>> estimator = dataframes.fit(DensityRatioHMM(random_state=0), df, label="place", sequence="person")
+    >>> explained = dataframes.explain(estimator, df, 150)
+    >>> bool(explained.label == dataframes.predict(estimator, df).state[150])
+    True
+    """
+    fitted = _fitted(model)
+    sequences = _sequences_for(fitted, _frame(df), sequence, time, step, features)
+    return explanation.explain(fitted, sequences, sequences.place(row, "row"), thread_count(n_threads))
+
+
+def rank_columns(
+    model: Model | DensityRatioHMM,
+    df: IntoDataFrame,
+    *,
+    sequence: str | Literal[False] | None = None,
+    time: str | Literal[False] | None = None,
+    step: Step | None = None,
+    features: Sequence[str] | None = None,
+    n_frames: int = 200,
+    random_state: Any = None,
+    n_threads: int | None = None,
+) -> ColumnRanking:
+    """How much each column of a data frame matters for the states of its rows.
+
+    Parameters
+    ----------
+    model : Model or DensityRatioHMM
+        A model, or a fitted estimator.
+    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        Rows of samples, as in `predict`.
+    sequence, time, step, features, n_threads
+        As in `predict`: by default the columns that the model remembers, gaps included.
+    n_frames, random_state
+        As in `drhmm.Model.rank_columns`.
+
+    Returns
+    -------
+    ColumnRanking
+        As `drhmm.Model.rank_columns` gives it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drhmm import DensityRatioHMM, dataframes
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y, "person": [k // 100 for k in range(300)]})
+    >>> estimator = dataframes.fit(DensityRatioHMM(random_state=0), df, label="place", sequence="person")
+    >>> sorted(dataframes.rank_columns(estimator, df, n_frames=20, random_state=0).columns)
+    ['x', 'y']
+    """
+    fitted = _fitted(model)
+    sequences = _sequences_for(fitted, _frame(df), sequence, time, step, features)
+    return explanation.rank_columns(fitted, sequences, n_frames, random_state, thread_count(n_threads))
 
 
 def _fitted(model: Any) -> Model:
@@ -294,6 +385,12 @@ def _rows_for(
     names = features_of(model, frame.columns, features, (sequence, time, label))
     rows = read_rows(frame, names, sequence, time)
     return rows, rows.gaps(checked)
+
+
+def _sequences_for(model: Model, *arguments: Any) -> Sequences:
+    """The same as whole sequences, which know the rows of the table."""
+    rows, dt = _rows_for(model, *arguments)
+    return replace(model.read(rows.samples, rows.lengths, dt=dt), order=rows.order)
 
 
 def remembered(

@@ -735,8 +735,6 @@ class Model:
         from .explanation import explain
 
         sequences = self.read(X, lengths, sequence_id, dt)
-        if self.n_states < 2:
-            raise ValueError("a model of one state has nothing to choose between")
         return explain(self, sequences, sequences.place(frame), thread_count(n_threads))
 
     def rank_columns(
@@ -778,8 +776,6 @@ class Model:
         from .explanation import rank_columns
 
         sequences = self.read(X, lengths, sequence_id, dt)
-        if self.n_states < 2:
-            raise ValueError("a model of one state has nothing to choose between")
         return rank_columns(self, sequences, n_frames, random_state, thread_count(n_threads))
 
     def alarm(
