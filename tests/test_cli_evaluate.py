@@ -253,3 +253,13 @@ class TestExplain:
     def test_refuses_a_row_that_is_not_there(self, folder, capsys):
         message = failed(["explain", folder / "model.drhmm", folder / "data.csv", "--row", "400"], capsys)
         assert "--row must be at most 399, got 400" in message
+
+
+def test_a_forgotten_time_is_offered(tmp_path, capsys, columns):
+    dates = [f"2026-03-02 08:{second // 60:02}:{second % 60:02}" for second in columns["second"]]
+    write(tmp_path / "dates.csv", columns | {"second": dates})
+    arguments = ["--label", "Activity", "--sequence", "person", "--output", tmp_path / "model.drhmm"]
+    message = failed(["fit", tmp_path / "dates.csv", *arguments], capsys)
+    assert (
+        "the column holds text, such as '2026-03-02 08:00:00', and features are numbers: name it with --time" in message
+    )

@@ -478,7 +478,7 @@ class TestFit:
         table = self.table(pd.DataFrame)
         fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="truth", sequence="bed", time="second")
         for asked in (fitted, fitted.model_):
-            with pytest.raises(ValueError, match=r"drhmm.dataframes.predict finds them among others"):
+            with pytest.raises(ValueError, match=r"use X\[list\(model\.feature_names\)\], or .* drhmm\.dataframes"):
                 asked.predict(table)
 
     def test_an_array_is_no_frame(self, model):
@@ -511,7 +511,10 @@ class TestFit:
             ({"sequence": "bed"}, "column 'truth' holds .*, and samples are numbers"),
             ({"label": "truth", "features": ["bed"], "sequence": "bed"}, "the column 'bed' is named twice"),
             ({"label": "truth", "step": 1.0}, "step=1.0 goes with time"),
-            ({"label": "truth", "time": "second"}, "column 'second', row 1: time does not increase: 0 after 0; sort"),
+            (
+                {"label": "truth", "time": "second"},
+                "column 'second', row 1: time does not increase: 0 after 0; two",
+            ),
             ({"label": "truth", "sequence": "bed", "time": "second", "step": "1s"}, "a step of 1 s has one"),
         ],
     )

@@ -55,6 +55,14 @@ class Sequences:
         parts: Lengths = np.diff(np.flatnonzero(begins)).tolist()
         return parts
 
+    def has_frame(self, window: int) -> bool:
+        """Whether any time step has all samples of its window."""
+        if len(self.samples) >= window and self.unbroken[-1] >= window and not np.isnan(self.samples[-window:]).any():
+            return True
+        begins = np.cumsum([0, *self.unbroken])
+        present = np.insert(~np.isnan(self.samples).any(axis=1), begins, False)
+        return bool(np.diff(np.flatnonzero(~present)).max() > window)
+
     def row(self, place: int) -> int:
         """The caller's row of a place among the rows of whole sequences."""
         return place if self.order is None else int(self.order[place])
