@@ -8,6 +8,7 @@ import re
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import drhmm
@@ -236,3 +237,29 @@ def test_a_step_with_a_unit_beside_dates(folder, columns, tmp_path):
     found, expected = (drhmm.load(place / "model.drhmm") for place in (tmp_path, folder))
     assert found.fingerprint == expected.fingerprint
     assert found.settings["time_step"] == 1
+
+
+class TestExplain:
+    def test_prints_why_a_row_has_its_state(self, folder, capsys):
+        data, model = folder / "data.csv", folder / "model.drhmm"
+        assert main(["explain", str(model), str(data), "--row", "49"]) == 0
+        table = pd.read_csv(data)
+        assert capsys.readouterr().out.strip() == str(drhmm.dataframes.explain(drhmm.load(model), table, 49)).strip()
+
+    def test_ranks_the_columns(self, folder, capsys):
+        assert main(["explain", str(folder / "model.drhmm"), str(folder / "data.csv"), "--columns"]) == 0
+        assert "how much each column matters, in 200 time steps" in capsys.readouterr().out
+
+    def test_refuses_a_row_that_is_not_there(self, folder, capsys):
+        message = failed(["explain", folder / "model.drhmm", folder / "data.csv", "--row", "400"], capsys)
+        assert "--row must be at most 399, got 400" in message
+
+
+def test_a_forgotten_time_is_offered(tmp_path, capsys, columns):
+    dates = [f"2026-03-02 08:{second // 60:02}:{second % 60:02}" for second in columns["second"]]
+    write(tmp_path / "dates.csv", columns | {"second": dates})
+    arguments = ["--label", "Activity", "--sequence", "person", "--output", tmp_path / "model.drhmm"]
+    message = failed(["fit", tmp_path / "dates.csv", *arguments], capsys)
+    assert (
+        "the column holds text, such as '2026-03-02 08:00:00', and features are numbers: name it with --time" in message
+    )

@@ -478,7 +478,7 @@ class TestFit:
         table = self.table(pd.DataFrame)
         fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="truth", sequence="bed", time="second")
         for asked in (fitted, fitted.model_):
-            with pytest.raises(ValueError, match=r"drhmm.dataframes.predict finds them among others"):
+            with pytest.raises(ValueError, match=r"use X\[list\(model\.feature_names\)\], or .* drhmm\.dataframes"):
                 asked.predict(table)
 
     def test_an_array_is_no_frame(self, model):
@@ -511,7 +511,10 @@ class TestFit:
             ({"sequence": "bed"}, "column 'truth' holds .*, and samples are numbers"),
             ({"label": "truth", "features": ["bed"], "sequence": "bed"}, "the column 'bed' is named twice"),
             ({"label": "truth", "step": 1.0}, "step=1.0 goes with time"),
-            ({"label": "truth", "time": "second"}, "column 'second', row 1: time does not increase: 0 after 0; sort"),
+            (
+                {"label": "truth", "time": "second"},
+                "column 'second', row 1: time does not increase: 0 after 0; two",
+            ),
             ({"label": "truth", "sequence": "bed", "time": "second", "step": "1s"}, "a step of 1 s has one"),
         ],
     )
@@ -575,3 +578,45 @@ def test_narwhals_is_asked_for_by_name():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 'pip install "drhmm[dataframes]"' in result.stdout
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Two people, row by row in turn, with a gap in time."""
+    people = np.array(["Ada", "Bela"])[np.arange(200) % 2]
+    seconds = np.repeat(np.arange(100), 2) + 9 * (np.arange(200) >= 100)
+    return {**COLUMNS, "person": people, "second": seconds, "place": NAMES[Y]}
+
+
+@pytest.fixture(scope="module")
+def learned(rows):
+    columns = {"label": "place", "sequence": "person", "time": "second"}
+    return dataframes.fit(DensityRatioHMM(**SETTINGS), pd.DataFrame(rows), **columns)
+
+
+class TestExplanation:
+    """Of the states that `dataframes.predict` gives: by the columns that the model remembers."""
+
+    def test_is_of_the_state_that_predict_gives(self, make, rows, learned):
+        table = make(rows)
+        result = predict(learned, table)
+        for row in (0, 49, 101, 199):
+            found = dataframes.explain(learned, table, row)
+            assert found.row == row
+            assert found.label == np.asarray(result["state"])[row]
+            assert found.probability == pytest.approx(np.asarray(result["probability"])[row], abs=1e-12)
+
+    def test_takes_other_columns_and_none(self, rows, learned):
+        table = pd.DataFrame(rows)
+        found = dataframes.explain(learned, table.rename(columns={"person": "who"}), 49, sequence="who", time=False)
+        expected = learned.explain(table[["heart rate", "SpO2"]], 49, sequence_id=table.person)
+        assert found.log_odds == expected.log_odds
+
+    def test_ranks_with_the_remembered_columns(self, rows, learned):
+        ranked = dataframes.rank_columns(learned, pd.DataFrame(rows), n_frames=20, random_state=0)
+        assert ranked.n_frames == 20
+        assert set(ranked.columns) == set(COLUMNS)
+
+    def test_refuses_a_row_that_is_not_there(self, rows, learned):
+        with pytest.raises(ValueError, match="row must be at most 199, got 200"):
+            dataframes.explain(learned, pd.DataFrame(rows), 200)

@@ -95,6 +95,18 @@ class TestExplain:
         assert found.frame == 0
         assert found.past + found.future == pytest.approx(found.log_odds, abs=1e-9)
 
+    def test_a_missing_frame_says_which_column_has_no_value(self, fitted):
+        holes = TABLE.copy()
+        holes.loc[150, "b"] = np.nan
+        found = fitted.explain(holes, 150)
+        assert found.missing == "without a value in column 'b'"
+        assert "the time step itself is missing, without a value in column 'b'" in str(found).splitlines()[0]
+        assert fitted.explain(TABLE, 150).missing is None
+
+    def test_the_first_frames_of_a_window_are_missing_for_lack_of_samples(self):
+        fitted = DensityRatioHMM(window=3, **SETTINGS).fit(TABLE, LABELS)
+        assert fitted.explain(TABLE, 1).missing == "as window=3 needs more samples before it"
+
     def test_rows_are_those_of_the_caller(self, fitted):
         ids = np.arange(300) % 2
         found = fitted.explain(TABLE, 101, sequence_id=ids)

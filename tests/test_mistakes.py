@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from drhmm import DensityRatioHMM, dataframes, plotting
+from drhmm import DensityRatioHMM, dataframes, plotting, select_states
 from problems import blobs
 
 X, Y = blobs(3, n_frames=200)
@@ -18,6 +18,14 @@ SETTINGS = {"n_basis": 20, "sigma": 1.0, "rho": 0.01, "evidence_scale": 1.0, "ra
 @pytest.fixture(scope="module")
 def fitted():
     return DensityRatioHMM(**SETTINGS).fit(TABLE, Y)
+
+
+ROWS = TABLE.assign(place=Y, when=pd.date_range("2026-10-25", periods=200, freq="2s"))
+
+
+@pytest.fixture(scope="module")
+def remembering():
+    return dataframes.fit(DensityRatioHMM(**SETTINGS), ROWS, label="place", time="when")
 
 
 class Tensor:
@@ -102,6 +110,39 @@ class TestCalls:
         with pytest.raises(TypeError, match=r"did you mean predict\(X, lengths=\[100, 100\]\)\?"):
             fitted.model_.predict(TABLE, [100, 100])
 
+    def test_a_method_without_a_name(self, fitted):
+        with pytest.raises(TypeError, match=r"did you mean predict\(X, method='viterbi'\)\?"):
+            fitted.predict(TABLE, "viterbi")
+
+    def test_lengths_in_the_place_of_labels(self, fitted):
+        for call in (DensityRatioHMM(**SETTINGS).fit, fitted.score):
+            with pytest.raises(ValueError, match=r"got \(2,\): did you mean lengths=\[100, 100\]\?"):
+                call(TABLE, [100, 100])
+
+    def test_labels_of_another_kind(self, fitted):
+        with pytest.raises(ValueError, match="never seen in training, where labels were numbers, such as 0"):
+            fitted.score(TABLE, Y.astype(str))
+
+    def test_one_number_of_states(self):
+        with pytest.raises(ValueError, match=r"candidates must be several numbers, such as range\(2, 5\), got 4"):
+            select_states(X, 4)
+
+    def test_two_columns_with_one_name(self):
+        with pytest.raises(ValueError, match="X has two columns with the name 'heart'"):
+            select_states(TABLE[["heart", "heart"]], [2, 3])
+
+    def test_data_without_any_evidence(self, fitted):
+        for asked in (fitted, fitted.model_):
+            for call in (asked.predict, asked.predict_proba):
+                with pytest.warns(UserWarning, match="no row has evidence: every row of X has a NaN") as caught:
+                    call(TABLE.assign(heart=np.nan))
+                assert [one.filename for one in caught] == [__file__]
+
+    def test_an_alarm_of_an_estimator_is_that_of_its_model(self):
+        fitted = DensityRatioHMM(novelty=True, **SETTINGS).fit(X, Y)
+        settings = {"false_alarms": 1, "per": 100, "hold_off": 5}
+        assert fitted.alarm(**settings).numbers() == fitted.model_.alarm(**settings).numbers()
+
     def test_score_without_labels_is_a_gain(self, fitted):
         assert fitted.score(TABLE) == fitted.model_.gain(TABLE)
 
@@ -140,6 +181,66 @@ class TestTables:
         table = TABLE.assign(state=Y, when=pd.date_range("2026-01-01", periods=200, freq="2s"))
         fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="state", time="when", step="2s")
         assert fitted.model_.settings["time_step"] == 2
+
+    def test_an_evaluation_without_labels(self, remembering):
+        with pytest.raises(ValueError, match=r"df has no column 'place'; .* name another with label=$"):
+            dataframes.evaluate(remembering, ROWS.drop(columns="place"))
+        with pytest.raises(ValueError, match="an evaluation compares with true labels, name their column"):
+            dataframes.evaluate(remembering, ROWS, label=False)
+
+    def test_text_instead_of_a_list_of_columns(self, remembering):
+        expected = r"features must be a list of columns, got the text 'hs': write features=\['hs'\]"
+        with pytest.raises(ValueError, match=expected):
+            dataframes.fit(DensityRatioHMM(**SETTINGS), TABLE.set_axis(["h", "s"], axis=1), features="hs")
+        with pytest.raises(ValueError, match=expected):
+            dataframes.predict(remembering, ROWS, features="hs")
+
+    def test_two_rows_at_the_same_time(self, remembering):
+        times = ROWS.when.where(ROWS.index != 4, ROWS.when[3])
+        with pytest.raises(ValueError, match=r"row 4: time does not increase: .* have the same time: leave one out"):
+            dataframes.predict(remembering, ROWS.assign(when=times))
+
+    @pytest.mark.parametrize(("minutes", "is_told"), [(60, True), (120, False)])
+    def test_clocks_that_go_back(self, remembering, minutes, is_told):
+        times = ROWS.when - pd.to_timedelta(np.where(ROWS.index >= 100, minutes, 0), unit="min")
+        with pytest.raises(ValueError, match="row 100: time does not increase") as caught:
+            dataframes.predict(remembering, ROWS.assign(when=times))
+        assert ("daylight saving time" in str(caught.value)) == is_told
+
+    def test_a_column_that_is_the_index(self, remembering):
+        with pytest.raises(ValueError, match=r"time: df has no column 'when', as it is the index: use df.reset_index"):
+            dataframes.fit(DensityRatioHMM(**SETTINGS), ROWS.set_index("when"), label="place", time="when")
+        with pytest.raises(ValueError, match=r"df has no column 'when', as it is the index: use df.reset_index"):
+            dataframes.predict(remembering, ROWS.set_index("when"))
+
+    def test_a_column_without_a_value(self):
+        with pytest.raises(ValueError, match="no value in column 'speed': every entry is NaN"):
+            dataframes.fit(DensityRatioHMM(**SETTINGS), TABLE.assign(speed=np.nan, place=Y), label="place")
+
+    def test_two_columns_with_one_name(self):
+        with pytest.raises(ValueError, match="df has two columns with the name 'heart'"):
+            dataframes.fit(DensityRatioHMM(**SETTINGS, n_states=2), TABLE[["heart", "heart"]])
+
+    def test_a_file_name_instead_of_a_model(self):
+        with pytest.raises(TypeError, match=r"load it first, with drhmm.load\('m.drhmm'\)"):
+            dataframes.predict("m.drhmm", TABLE)
+
+    def test_a_class_instead_of_an_estimator(self):
+        with pytest.raises(TypeError, match=r"give an object of it, DensityRatioHMM\(\)"):
+            dataframes.fit(DensityRatioHMM, TABLE)
+
+    @pytest.mark.parametrize("name", ["explain", "rank_columns"])
+    def test_further_columns(self, remembering, name):
+        arguments = [5] if name == "explain" else []
+        with pytest.raises(ValueError, match=r"use X\[list\(model\.feature_names\)\], or .* drhmm\.dataframes"):
+            getattr(remembering.model_, name)(ROWS, *arguments)
+
+    def test_warnings_point_at_the_line_of_the_user(self, remembering):
+        with pytest.warns(UserWarning, match="a step of 6 s does not suit") as caught:
+            dataframes.predict(remembering, ROWS, step="6s")
+        with pytest.warns(UserWarning, match="constant") as more:
+            dataframes.fit(DensityRatioHMM(**SETTINGS), ROWS.assign(still=1.0), label="place", time="when")
+        assert {one.filename for one in [*caught, *more]} == {__file__}
 
 
 class TestPictures:

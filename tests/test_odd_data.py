@@ -177,7 +177,14 @@ class TestMissingSamples:
         with pytest.warns(UserWarning, match=expected):
             DensityRatioHMM(**QUICK, window=6, n_basis=30, random_state=0).fit(X, self.Y)
 
-    def test_of_single_frames_are_no_surprise(self):
+    def test_of_single_frames_are_counted(self):
+        X = self.X.copy()
+        X[::2, 0] = np.nan
+        expected = "150 of 300 frames were left out of learning: 150 of 300 rows of X have a NaN$"
+        with pytest.warns(UserWarning, match=expected):
+            DensityRatioHMM(**QUICK, n_basis=30, random_state=0).fit(X, self.Y)
+
+    def test_of_a_tenth_of_the_frames_are_no_surprise(self):
         X = self.X.copy()
         X[::10, 0] = np.nan
         DensityRatioHMM(**QUICK, n_basis=30, random_state=0).fit(X, self.Y)

@@ -29,13 +29,15 @@ def check_of_places(method: Callable[..., Any]) -> Callable[[tuple[Any, ...]], N
     parameters = inspect.signature(method).parameters.values()
     most = sum(one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for one in parameters)
     first = next((one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY), None)
+    has_method = any(one.name == "method" for one in parameters)
     taken = ", ".join([one.name for one in parameters][1:most])
 
     def check(arguments: tuple[Any, ...]) -> None:
         if len(arguments) > most and first is not None:
+            meant = "method" if has_method and isinstance(arguments[most], str) else first
             raise TypeError(
                 f"{method.__name__} takes {taken} by place and everything else by name: did you mean "
-                f"{method.__name__}({taken}, {first}={shown(arguments[most], 30)})?"
+                f"{method.__name__}({taken}, {meant}={shown(arguments[most], 30)})?"
             )
 
     return check

@@ -13,6 +13,7 @@ from ._hints import by_name
 from ._labels import UNKNOWN, as_labels, encode
 from ._sequences import as_sequences, is_list_of_sequences
 from ._tables import feature_names_of
+from ._times import Step
 from ._validation import Array, as_weights
 from .alarms import Alarm
 from .explanation import ColumnRanking, Explanation
@@ -358,6 +359,41 @@ class BatchInference:
         (3,)
         """
         return self._fitted_model().stream(lag, alarm=alarm)
+
+    def alarm(
+        self,
+        false_alarms: float = 1,
+        per: float | str = "7d",
+        hold_off: float | str | None = None,
+        normal: Any = None,
+        *,
+        step: Step | None = None,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        dt: Any = None,
+    ) -> Alarm:
+        """An alarm for the unknown, with so many false ones in so much time; see `Model.alarm`.
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import sensors
+        >>> normal, _ = sensors(2000, faults=(), random_state=0)
+        >>> hmm = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal)
+        >>> hmm.alarm(1, per=1000, hold_off=30).hold_off
+        30
+        """
+        return self._fitted_model().alarm(
+            false_alarms,
+            per,
+            hold_off,
+            normal,
+            step=step,
+            lengths=lengths,
+            sequence_id=sequence_id,
+            dt=dt,
+            n_threads=self.n_threads,
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file for `drhmm.load`; see `Model.save`.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ._sequences import Sequences
-from ._validation import Lengths, as_values, is_missing
+from ._validation import Lengths, as_values, is_missing, shown
+from ._warnings import warn
 
 Codes = npt.NDArray[np.int64]
 
@@ -19,8 +19,11 @@ UNKNOWN = -1
 class UnseenLabelError(ValueError):
     """A label that is none of the classes of training, and its row."""
 
-    def __init__(self, label: Any, row: int) -> None:
-        super().__init__(f"y has the label {label!r} at row {row}, which was never seen in training")
+    def __init__(self, label: Any, row: int, classes: npt.NDArray[Any]) -> None:
+        example, hint = classes[:1].tolist()[0], ""
+        if isinstance(label, str) != isinstance(example, str):
+            hint = f", where labels were {'text' if isinstance(example, str) else 'numbers'}, such as {example!r}"
+        super().__init__(f"y has the label {label!r} at row {row}, which was never seen in training{hint}")
         self.label, self.row = label, row
 
 
@@ -51,14 +54,15 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
     if labels.shape == (n_rows, 1):
         from sklearn.exceptions import DataConversionWarning
 
-        warnings.warn(
+        warn(
             "A column-vector y was passed when a 1d array was expected; use y.ravel()",
             DataConversionWarning,
-            stacklevel=5,
         )
         labels = labels[:, 0]
     if labels.shape != (n_rows,):
-        raise ValueError(f"y must have one label per row: shape {(n_rows,)}, got {labels.shape}")
+        are_lengths = labels.ndim == 1 and labels.dtype.kind in "iu" and labels.sum() == n_rows
+        hint = f": did you mean lengths={shown(labels.tolist(), 30)}?" if are_lengths else ""
+        raise ValueError(f"y must have one label per row: shape {(n_rows,)}, got {labels.shape}{hint}")
     return sequences.arrange(labels)
 
 
@@ -98,11 +102,9 @@ def _warn_of_lost_class(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_]) 
         return
     classes = np.unique(labels[known]).tolist()
     if classes == [0, 1] or classes[0] < UNKNOWN:
-        warnings.warn(
+        warn(
             f"y has -1 in {int((~known).sum())} rows, which stands for an unknown label; if -1 is a class, use "
             "unknown=None or other labels, and if it is none, unknown=-1 says so",
-            UserWarning,
-            stacklevel=6,
         )
 
 
@@ -169,5 +171,5 @@ def encode(
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])
         label, row = labels[place : place + 1].tolist()[0], sequences.row(place)
-        raise UnseenLabelError(label, row)
+        raise UnseenLabelError(label, row, classes)
     return codes

@@ -55,19 +55,27 @@ class Sequences:
         parts: Lengths = np.diff(np.flatnonzero(begins)).tolist()
         return parts
 
+    def has_frame(self, window: int) -> bool:
+        """Whether any time step has all samples of its window."""
+        if len(self.samples) >= window and self.unbroken[-1] >= window and not np.isnan(self.samples[-window:]).any():
+            return True
+        begins = np.cumsum([0, *self.unbroken])
+        present = np.insert(~np.isnan(self.samples).any(axis=1), begins, False)
+        return bool(np.diff(np.flatnonzero(~present)).max() > window)
+
     def row(self, place: int) -> int:
         """The caller's row of a place among the rows of whole sequences."""
         return place if self.order is None else int(self.order[place])
 
-    def place(self, row: Any) -> int:
+    def place(self, row: Any, name: str = "frame") -> int:
         """The place of the caller's row, (sequence, row) in a list, among the rows of whole sequences."""
         if self.is_list:
             if not isinstance(row, tuple) or len(row) != 2:
-                raise ValueError(f"frame must be a sequence and a row in it, as X is a list, got {row!r}")
-            number = check_integer(row[0], "frame[0]", low=0, high=len(self.lengths) - 1)
-            inside = check_integer(row[1], "frame[1]", low=0, high=self.lengths[number] - 1)
+                raise ValueError(f"{name} must be a sequence and a row in it, as X is a list, got {row!r}")
+            number = check_integer(row[0], f"{name}[0]", low=0, high=len(self.lengths) - 1)
+            inside = check_integer(row[1], f"{name}[1]", low=0, high=self.lengths[number] - 1)
             return sum(self.lengths[:number]) + inside
-        place = check_integer(row, "frame", low=0, high=len(self.samples) - 1)
+        place = check_integer(row, name, low=0, high=len(self.samples) - 1)
         return place if self.order is None else int(np.flatnonzero(self.order == place)[0])
 
     def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

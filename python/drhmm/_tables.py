@@ -63,10 +63,24 @@ def feature_names_of(X: Any, argument: str = "X") -> tuple[str, ...] | None:
     if not names or _are_numbered(names):
         return None
     check_text(names, argument)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{argument} has two columns with the name {twice[0]!r}")
+    refuse_equal_names(names, argument)
     return tuple(str(name) for name in names)
+
+
+def refuse_equal_names(names: Sequence[Any], argument: str) -> None:
+    """Raise a ValueError if two columns have one name."""
+    known: set[Any] = set()
+    for name in names:
+        if name in known:
+            raise ValueError(f"{argument} has two columns with the name {name!r}")
+        known.add(name)
+
+
+def as_names(names: Any, argument: str = "features") -> list[Any]:
+    """A list of columns; a ValueError for text, whose letters are no names."""
+    if isinstance(names, str):
+        raise ValueError(f"{argument} must be a list of columns, got the text {names!r}: write {argument}=[{names!r}]")
+    return list(names)
 
 
 def check_text(names: Sequence[Any], argument: str) -> None:
@@ -110,8 +124,10 @@ def _refuse_text(array: npt.NDArray[Any], names: Sequence[Any]) -> None:
                 )
 
 
-def no_column(name: Any, names: Iterable[Any]) -> str:
+def no_column(name: Any, names: Iterable[Any], index: Sequence[Any] = ()) -> str:
     """In words, that a table has no such column, which one may be meant, and which there are."""
+    if name in index:
+        return f"no column {name!r}, as it is the index: use df.reset_index()"
     there = [str(one) for one in names]
     nearest = [one for one in there if one.lower() == str(name).lower()]
     nearest = nearest or get_close_matches(str(name), there, n=1, cutoff=0.7)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from datetime import timedelta
 from typing import Any, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._validation import LONGEST_GAP, Array, Lengths, Steps, check_number
+from ._warnings import warn
 
 #: Ticks of dates and durations in a second.
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -62,6 +62,10 @@ def as_step(step: Any, name: str = "step") -> float | None:
 #: weekends among business days, which are a fifth.
 MOST_OTHERS = 1 / 6
 FEWEST_DISTANCES = 10
+
+
+#: Seconds that times go back when clocks do: an hour, less the time between two rows.
+AN_HOUR = (1800, 3600)
 
 
 class TimeError(ValueError):
@@ -129,13 +133,11 @@ def _warn_of_unsuitable_step(steps: Array, step: float, in_seconds: bool, name: 
     if len(steps) < FEWEST_DISTANCES or (sum(shares) <= MOST_OTHERS and shares[1] == 0):
         return
     unit = " s" if in_seconds else ""
-    warnings.warn(
+    warn(
         f"column {name!r}: a step of {step:g}{unit} does not suit the times, whose median distance is "
         f"{float(np.median(steps)) * step:g}{unit}: {shares[0]:.1%} of the rows come after a gap, and {shares[1]:.1%} "
         "are closer than half a step to the one before. Give another step, or no column of times if rows follow one "
         "another all the same, such as business days",
-        UserWarning,
-        stacklevel=5,
     )
 
 
@@ -152,7 +154,12 @@ def _differences(before: npt.NDArray[Any], now: npt.NDArray[Any]) -> Array:
 
 
 def _backwards(before: Any, now: Any) -> str:
-    return f"time does not increase: {_shown(now)} after {_shown(before)}; sort the rows of each sequence by time"
+    advice = "sort the rows of each sequence by time"
+    if now == before:
+        advice = "two rows of one sequence have the same time: leave one out, or give the column of the sequence"
+    elif isinstance(now, np.datetime64) and AN_HOUR[0] <= (before - now) / np.timedelta64(1, "s") <= AN_HOUR[1]:
+        advice += ", or use UTC if clocks went back at the end of daylight saving time, or time zones are mixed"
+    return f"time does not increase: {_shown(now)} after {_shown(before)}; {advice}"
 
 
 def _too_many(before: Any, now: Any, steps: float, step: float) -> str:

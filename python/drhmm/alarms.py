@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from ._times import as_step, seconds_of
 from ._validation import LARGEST, Array, Steps, check_integer, check_number, thread_count
+from ._warnings import warn
 from .novelty_evidence import Excursions
 from .tails import pareto_tail
 
@@ -303,11 +303,9 @@ def make_alarm(
     period = frames_of(per, "per", step, low=1)
     pause = round(frames_of(hold_off, "hold_off", step, low=0))
     if excursions.n_frames < period / asked:
-        warnings.warn(
+        warn(
             f"{source} have {excursions.n_frames} time steps, fewer than the {period / asked:g} in which a false alarm "
             "is asked for: the level is extrapolated; give more normal data",
-            UserWarning,
-            stacklevel=3,
         )
     # Either may sound: each has half of the false alarms.
     expected = asked / period * excursions.n_frames / 2

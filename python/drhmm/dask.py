@@ -32,7 +32,7 @@ from ._partitions import (
 )
 from ._sample import choose
 from ._sequences import as_sequences
-from ._tables import check_text, no_column
+from ._tables import as_names, check_text, no_column
 from ._times import Step
 from ._validation import Array, check_integer
 from .dataframes import check_step, features_of, refuse_results, remembered
@@ -131,7 +131,7 @@ def fit(
     checked = check_step(step, time)
     check_integer(sample_size, "sample_size", low=1)
     _check_frame(ddf)
-    roles = Roles(tuple(features), label, sequence, time)
+    roles = Roles(tuple(as_names(features)), label, sequence, time)
     ddf = _with_columns(ddf, roles.columns)[roles.columns]
     pieces = _pieces(ddf, roles, max(sample_size // N_PIECES, 2 * estimator.window))
     _check_labels(pieces, estimator, label)

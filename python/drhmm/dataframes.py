@@ -5,6 +5,7 @@ Needs narwhals (``pip install "drhmm[dataframes]"``) and the library of the tabl
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,15 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from . import evaluation
+from . import evaluation, explanation
 from ._dates import exact, moment
 from ._results import result_names, results
-from ._sequences import as_sequences, group
-from ._tables import NamedColumns, as_array, check_text, no_column
+from ._sequences import Sequences, as_sequences, group
+from ._tables import NamedColumns, as_array, as_names, check_text, column_names, no_column, refuse_equal_names
 from ._times import Step, TimeError, as_step, gaps, usual_step
-from ._validation import Lengths, Steps, as_values, shown
+from ._validation import Lengths, Steps, as_values, shown, thread_count
 from .evaluation import Evaluation
 from .exceptions import ImpossibleDataError
+from .explanation import ColumnRanking, Explanation
 from .model import Method, Model, PathMethod
 from .summary import COLUMNS, remembered_columns
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from .estimator import DensityRatioHMM
 
-__all__ = ["evaluate", "fit", "predict"]
+__all__ = ["evaluate", "explain", "fit", "predict", "rank_columns"]
 
 
 def fit(
@@ -86,14 +88,16 @@ def fit(
     >>> bool((dataframes.predict(estimator, df).state == df.place).mean() > 0.9)
     True
     """
+    if isinstance(estimator, type):
+        raise TypeError(f"estimator is the class {estimator.__name__}: give an object of it, {estimator.__name__}()")
     checked = check_step(step, time)
     frame = _frame(df)
     roles = {"label": label, "sequence": sequence, "time": time}
     for role, name in roles.items():
         if name is not None and name not in frame.columns:
-            raise ValueError(f"{role}: df has {no_column(name, frame.columns)}")
+            raise ValueError(f"{role}: df has {no_column(name, frame.columns, _index(frame))}")
     others = [name for name in roles.values() if name is not None]
-    names = [name for name in frame.columns if name not in others] if features is None else list(features)
+    names = [name for name in frame.columns if name not in others] if features is None else as_names(features)
     for name in [*names, *others]:
         if [*names, *others].count(name) > 1:
             raise ValueError(f"the column {name!r} is named twice among features, label, sequence and time")
@@ -248,23 +252,126 @@ def evaluate(
     True
     """
     fitted, frame = _fitted(model), _frame(df)
-    column = remembered(fitted, "label", label, frame.columns)
+    column = remembered(fitted, "label", label, frame.columns, index=_index(frame))
+    if column is None and "label" in remembered_columns(fitted):
+        raise ValueError("label: an evaluation compares with true labels, name their column with label=")
     if column is None:
         raise ValueError("the model remembers no column of labels: give label")
     if column not in frame.columns:
-        raise ValueError(f"label: df has {no_column(column, frame.columns)}")
-    rows, dt = _rows_for(fitted, frame, sequence, time, step, features, column)
-    order = np.arange(len(frame)) if rows.order is None else rows.order
-    sequences = replace(fitted.read(rows.samples, rows.lengths, dt=dt), order=order)
+        raise ValueError(f"label: df has {no_column(column, frame.columns, _index(frame))}")
+    sequences = _sequences_for(fitted, frame, sequence, time, step, features, column)
     labels = as_values(plain_labels(frame[column]), f"column {column!r}")
     return evaluation.of_sequences(fitted, sequences, labels, method, lag, unknown, n_threads)
 
 
+def explain(
+    model: Model | DensityRatioHMM,
+    df: IntoDataFrame,
+    row: int,
+    *,
+    sequence: str | Literal[False] | None = None,
+    time: str | Literal[False] | None = None,
+    step: Step | None = None,
+    features: Sequence[str] | None = None,
+    n_threads: int | None = None,
+) -> Explanation:
+    """Why a row of a data frame has the state that `predict` gives it.
+
+    Parameters
+    ----------
+    model : Model or DensityRatioHMM
+        A model, or a fitted estimator.
+    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        Rows of samples, as in `predict`: all rows of the sequence, as the past and the future count.
+    row : int
+        The place of the row in the table, counted from 0, whatever the index of the table says.
+    sequence, time, step, features, n_threads
+        As in `predict`: by default the columns that the model remembers, gaps included.
+
+    Returns
+    -------
+    Explanation
+        As `drhmm.Model.explain` gives it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drhmm import DensityRatioHMM, dataframes
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y, "person": [k // 100 for k in range(300)]})
+    >>> estimator = dataframes.fit(DensityRatioHMM(random_state=0), df, label="place", sequence="person")
+    >>> explained = dataframes.explain(estimator, df, 150)
+    >>> bool(explained.label == dataframes.predict(estimator, df).state[150])
+    True
+    """
+    fitted = _fitted(model)
+    sequences = _sequences_for(fitted, _frame(df), sequence, time, step, features)
+    return explanation.explain(fitted, sequences, sequences.place(row, "row"), thread_count(n_threads))
+
+
+def rank_columns(
+    model: Model | DensityRatioHMM,
+    df: IntoDataFrame,
+    *,
+    sequence: str | Literal[False] | None = None,
+    time: str | Literal[False] | None = None,
+    step: Step | None = None,
+    features: Sequence[str] | None = None,
+    n_frames: int = 200,
+    random_state: Any = None,
+    n_threads: int | None = None,
+) -> ColumnRanking:
+    """How much each column of a data frame matters for the states of its rows.
+
+    Parameters
+    ----------
+    model : Model or DensityRatioHMM
+        A model, or a fitted estimator.
+    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        Rows of samples, as in `predict`.
+    sequence, time, step, features, n_threads
+        As in `predict`: by default the columns that the model remembers, gaps included.
+    n_frames, random_state
+        As in `drhmm.Model.rank_columns`.
+
+    Returns
+    -------
+    ColumnRanking
+        As `drhmm.Model.rank_columns` gives it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drhmm import DensityRatioHMM, dataframes
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y, "person": [k // 100 for k in range(300)]})
+    >>> estimator = dataframes.fit(DensityRatioHMM(random_state=0), df, label="place", sequence="person")
+    >>> sorted(dataframes.rank_columns(estimator, df, n_frames=20, random_state=0).columns)
+    ['x', 'y']
+    """
+    fitted = _fitted(model)
+    sequences = _sequences_for(fitted, _frame(df), sequence, time, step, features)
+    return explanation.rank_columns(fitted, sequences, n_frames, random_state, thread_count(n_threads))
+
+
 def _fitted(model: Any) -> Model:
+    if isinstance(model, str | os.PathLike):
+        raise TypeError(f"model is the name of a file: load it first, with drhmm.load({os.fspath(model)!r})")
+    if isinstance(model, type):
+        raise TypeError(f"model is the class {model.__name__}: give a model, or a fitted estimator")
     return model if isinstance(model, Model) else model._fitted_model()
 
 
+def _index(frame: nw.DataFrame[Any]) -> Sequence[Any]:
+    """The names of the index, which only tables of pandas have."""
+    return getattr(getattr(frame.to_native(), "index", None), "names", ())
+
+
 def _frame(df: Any) -> nw.DataFrame[Any]:
+    if hasattr(df, "shape"):
+        refuse_equal_names(column_names(df) or (), "df")
     try:
         frame: nw.DataFrame[Any] = _narwhals().from_native(df, eager_only=True)
     except TypeError:
@@ -286,7 +393,8 @@ def _rows_for(
 ) -> tuple[Rows, Steps | None]:
     """The rows of a table by the columns that are named or remembered, and the gaps between them."""
     sequence, time = (
-        remembered(model, role, name, frame.columns) for role, name in (("sequence", sequence), ("time", time))
+        remembered(model, role, name, frame.columns, index=_index(frame))
+        for role, name in (("sequence", sequence), ("time", time))
     )
     if step is None and time is not None:
         step = model.settings.get("time_step")
@@ -296,8 +404,19 @@ def _rows_for(
     return rows, rows.gaps(checked)
 
 
+def _sequences_for(model: Model, *arguments: Any) -> Sequences:
+    """The same as whole sequences, which know the rows of the table."""
+    rows, dt = _rows_for(model, *arguments)
+    return replace(model.read(rows.samples, rows.lengths, dt=dt), order=rows.order)
+
+
 def remembered(
-    model: Model, role: str, name: str | Literal[False] | None, columns: Sequence[Any], table: str = "df"
+    model: Model,
+    role: str,
+    name: str | Literal[False] | None,
+    columns: Sequence[Any],
+    table: str = "df",
+    index: Sequence[Any] = (),
 ) -> str | None:
     """The column of a role: the one that is named, or the one that the model remembers; None where there is none."""
     if name is False:
@@ -306,9 +425,10 @@ def remembered(
         return name
     known = remembered_columns(model).get(role)
     if known is not None and known not in columns:
+        otherwise = "" if role == "label" else f", or say {role}=False"
         raise ValueError(
-            f"{table} has {no_column(known, columns)}. The model was learned with it as the {role} column: name "
-            f"another with {role}=, or say {role}=False"
+            f"{table} has {no_column(known, columns, index)}. The model was learned with it as the {role} column: name "
+            f"another with {role}={otherwise}"
         )
     return known
 
@@ -386,7 +506,7 @@ def read_rows(frame: nw.DataFrame[Any], features: Sequence[str], sequence: str |
     nw = _narwhals()
     for name in (*features, sequence, time):
         if name is not None and name not in frame.columns:
-            raise ValueError(f"df has {no_column(name, frame.columns)}")
+            raise ValueError(f"df has {no_column(name, frame.columns, _index(frame))}")
     check_text([name for name in (*features, sequence, time) if name is not None], "df")
     if len(frame) == 0:
         raise ValueError("df has no rows")
@@ -470,7 +590,7 @@ def features_of(
         if missing:
             raise ValueError(f"df has {no_column(missing[0], columns)}. The model was learned from {missing[0]!r}")
         return list(model.feature_names)
-    names = [name for name in columns if name not in others] if features is None else list(features)
+    names = [name for name in columns if name not in others] if features is None else as_names(features)
     if len(names) != model.n_features or len(set(names)) != len(names):
         raise ValueError(
             f"the columns of samples are {', '.join(map(str, names))}, the model was learned from "

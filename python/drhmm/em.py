@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from ._labels import UNKNOWN
 from ._stages import StageChain
 from ._validation import Array
+from ._warnings import warn
 from .durations import Durations
 from .progress import Progress, no_progress
 from .stays import Stays
@@ -99,11 +99,9 @@ def run_em(
             converged = converged and bool((shapes == 1).all())
         progress(done, done if converged else max_iter, f"gain {history[-1]:.4f}  change {change:.1e}")
     for state in sorted(empty):
-        warnings.warn(
+        warn(
             f"EM: state {state} ran out of frames on the way and was kept alive with the weight of one; "
             "n_states may be too large for these data",
-            UserWarning,
-            stacklevel=5,
         )
     stages = rules.durations.stages(transmat, shapes)
     return EMResult(targets, transmat, startprob, stages, len(history), converged, history)

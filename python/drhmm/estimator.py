@@ -477,7 +477,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         known, evidence = training.known, model.evidence
         if isinstance(evidence, PooledEvidence) and evidence.is_kernels_alone and known.any():
             codes = codes[training.rows][known]
-            warn_of_far_classes(evidence.reach(training.frames[known], codes), classes, stacklevel=3)
+            warn_of_far_classes(evidence.reach(training.frames[known], codes), classes)
         selections = [getattr(one.source, "selection_", None) for one in learned.trained]
         self._adopt(
             model,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._validation import Array, Lengths, read_only
+from ._warnings import warn
 from .features import Framing, fair_draw
 from .members import KINDS, AdditiveMember, GaussianMember, KernelMember, Member
 from .novelty_evidence import NoveltyEvidence
@@ -184,15 +184,13 @@ class PooledEvidence:
         return self._native.estimates(samples, lengths, n_threads, single)
 
 
-def warn_of_far_classes(reach: Array, classes: npt.NDArray[Any], stacklevel: int) -> None:
+def warn_of_far_classes(reach: Array, classes: npt.NDArray[Any]) -> None:
     """Warn of classes whose frames have no kernel centre near them while others have, by `PooledEvidence.reach`."""
     far = [repr(label) for label in classes[reach < NEAR].tolist()]
     if 0 < len(far) < len(classes):
-        warnings.warn(
+        warn(
             f"no kernel centre is near the frames of class {', '.join(far)}, which the model can hardly predict: use "
             "more centres (n_basis) or wider kernels (sigma)",
-            UserWarning,
-            stacklevel=stacklevel + 1,
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._sequences import Sequences
+from ._tables import columns_named
 from ._text_tables import TextTable, printable, share
 from ._validation import Array, check_integer
 from .evidence import PooledEvidence
@@ -63,6 +64,9 @@ class Explanation:
     novelty : float or None
         The smoothed probability of the unknown, if the model has a state for it; those of `label` and `other` are given
         that it is not. `Model.novelty_columns` says which columns make a frame unknown.
+    missing : str or None
+        In words, why the time step itself says nothing, if it is missing: which columns have no value, or that there
+        are too few samples before it for the window.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class Explanation:
     columns: Mapping[str, float]
     members: Mapping[str, float]
     novelty: float | None = None
+    missing: str | None = None
 
     def tables(self) -> list[TextTable]:
         """The same for people."""
@@ -96,6 +101,8 @@ class Explanation:
         unknown = "" if self.novelty is None else f"unknown ({share(self.novelty)}), or if it is known, "
         labels = f"{one} ({share(self.probability)}) rather than {other} ({share(self.other_probability)})"
         title = f"row {self.row}: {unknown}{labels}"
+        if self.missing is not None:
+            title += f"; the time step itself is missing, {self.missing}"
         parts = [
             ("the past", self.past),
             ("this time step", self.frame),
@@ -173,6 +180,7 @@ class ColumnRanking:
 
 def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> Explanation:
     """The explanation of the time step at a place among the rows of whole sequences."""
+    _check_choice(model)
     own = _own_sequence(sequences, place)
     at = place - own.start
     alone = _alone(sequences, own)
@@ -208,11 +216,13 @@ def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> E
         columns,
         members,
         None if model.novelty is None else float(everything[0][0, -1]),
+        None if window is not None else _missing(model, alone, at),
     )
 
 
 def rank_columns(model: Model, sequences: Sequences, n_frames: int, random_state: Any, n_threads: int) -> ColumnRanking:
     """How much columns matter in time steps that are drawn without repetition."""
+    _check_choice(model)
     check_integer(n_frames, "n_frames", low=1)
     random = random_state_of(random_state)
     smoothed = among_known(model._all_posteriors(sequences, "smooth", None, n_threads), model.n_states)
@@ -234,6 +244,11 @@ def rank_columns(model: Model, sequences: Sequences, n_frames: int, random_state
     return ColumnRanking({names[column]: float(total[column] / count) for column in order}, count)
 
 
+def _check_choice(model: Model) -> None:
+    if model.n_states < 2:
+        raise ValueError("a model of one state has nothing to choose between")
+
+
 def _difference(one: float, other: float) -> float:
     """One minus the other; 0 for infinities of the same sign."""
     return 0.0 if math.isinf(one) and one == other else one - other
@@ -251,13 +266,26 @@ def _alone(sequences: Sequences, own: slice) -> Sequences:
     return Sequences(sequences.samples[own], [own.stop - own.start], np.float64, dt=dt)
 
 
+def _samples(model: Model, alone: Sequences, at: int) -> Array:
+    """The samples that the frame is made of; fewer than the window has where the sequence begins, or a gap ends."""
+    begins = np.cumsum([0, *alone.unbroken])
+    begin = begins[np.searchsorted(begins, at, side="right") - 1]
+    return alone.samples[max(at - model.window + 1, int(begin)) : at + 1]
+
+
 def _window(model: Model, alone: Sequences, at: int) -> Array | None:
     """The samples (window, d) that make the frame; None where it is missing."""
-    begins = np.cumsum([0, *alone.unbroken])
-    first = at - model.window + 1
-    window = alone.samples[max(first, 0) : at + 1]
-    reaches = first >= begins[np.searchsorted(begins, at, side="right") - 1]
-    return window if reaches and not np.isnan(window).any() else None
+    window = _samples(model, alone, at)
+    return window if len(window) == model.window and not np.isnan(window).any() else None
+
+
+def _missing(model: Model, alone: Sequences, at: int) -> str:
+    """In words, why there is no frame."""
+    window = _samples(model, alone, at)
+    if len(window) < model.window:
+        return f"as window={model.window} needs more samples before it"
+    within = "" if model.window == 1 else f" of its {model.window} samples"
+    return f"without a value in {columns_named(np.isnan(window).any(axis=0), model.feature_names)}{within}"
 
 
 def _evaluated(model: Model, windows: Array, n_threads: int, evidence: Any = None) -> Array:

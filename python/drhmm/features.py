@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from . import _core
 from ._tables import columns_named
 from ._validation import LARGEST, Array, Lengths, check_integer, read_only
+from ._warnings import warn
 
 #: Frames per centre among which centres are looked for; more frames than that are sampled first.
 CENTER_CANDIDATES = 50
@@ -72,9 +72,9 @@ def learn_framing(
         place, column = np.argwhere(np.abs(samples) > LARGEST)[0]
         value, row = samples[place, column], row_of(int(place))
         raise ValueError(f"X has {value:g} at row {row}, column {column}: values are at most {LARGEST:g}")
-    for column in range(n_columns):
-        if np.isnan(samples[:, column]).all():
-            raise ValueError(f"X has no value in column {column}: every entry is NaN")
+    empty = np.isnan(samples).all(axis=0)
+    if empty.any():
+        raise ValueError(f"X has no value in {columns_named(empty, names)}: every entry is NaN")
     if not standardize:
         return Framing(np.zeros(n_columns), np.ones(n_columns), window)
     # Shifting by one value first keeps the digits of data far from zero.
@@ -89,11 +89,9 @@ def learn_framing(
     for column in np.flatnonzero(~constant & ~(scale > 0)):
         raise ValueError(f"X spreads too little in column {column}: its variance is below the range of double")
     if constant.any():
-        warnings.warn(
+        warn(
             f"X is constant, or differs by rounding only, in {columns_named(constant, names)}: what "
             "never changed in training says nothing about the states, and predictions do not depend on it",
-            UserWarning,
-            stacklevel=4,
         )
         offset[constant], scale[constant] = 0.0, LARGEST
     if resist_outliers:
@@ -102,11 +100,9 @@ def learn_framing(
         inner_offset, inner_scale = _mean_and_deviation(np.clip(shifted, low, np.maximum(low, high)))
         ruled = ~constant & (inner_scale > 0) & (scale > RULED * inner_scale)
         if ruled.any():
-            warnings.warn(
+            warn(
                 f"X has values in {columns_named(ruled, names)} so far from all others that they alone "
                 "would make the standard deviation: it was learned without them",
-                UserWarning,
-                stacklevel=4,
             )
             offset, scale = np.where(ruled, inner_offset, offset), np.where(ruled, inner_scale, scale)
     return Framing(origin + offset, scale, window)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from . import recursion
 from ._validation import Array
+from ._warnings import warn
 from .durations import Durations
 from .em import EMResult, run_em
 from .em_starts import best_starts
@@ -117,19 +117,16 @@ def learn_unlabelled(
             best, best_updates = result, updates
     assert best is not None
     if not best.converged:
-        warnings.warn(
+        warn(
             f"EM did not converge in max_iter={settings.max_iter} iterations (tol={settings.tol:g})",
             ConvergenceWarning,
-            stacklevel=4,
         )
     counts = np.bincount(best.targets.argmax(axis=1), minlength=training.n_states)
     tiny = [f"{state} ({count})" for state, count in enumerate(counts) if count < FEW]
     if tiny and len(training.rows) >= FEW * training.n_states:
-        warnings.warn(
+        warn(
             f"EM ended with fewer than {FEW} frames of state {', '.join(tiny)}; n_states may be too large for these "
             "data, or n_init too small",
-            UserWarning,
-            stacklevel=4,
         )
     chain = best.transmat, best.startprob, best.stages
     smoothing = _smoothing(training, chain, settings)

@@ -20,6 +20,7 @@ from ._stages import StageChain
 from ._tables import feature_names_of, names_mismatch
 from ._times import Step
 from ._validation import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
+from ._warnings import warn
 from .alarms import Alarm, make_alarm
 from .contents import fingerprint_of
 from .durations import Durations, leaving_rates
@@ -214,7 +215,9 @@ class Model:
         if names is not None and self.feature_names is not None:
             problem = names_mismatch(names, self.feature_names)
             if problem is not None and set(self.feature_names) <= set(names):
-                problem += "; drhmm.dataframes.predict finds them among others"
+                problem += (
+                    "; use X[list(model.feature_names)], or the functions of drhmm.dataframes, which find them by name"
+                )
             if problem is not None:
                 raise ValueError(problem)
 
@@ -403,7 +406,11 @@ class Model:
         n_threads: int | None,
     ) -> tuple[Sequences, int]:
         self.check_method(method, methods, lag)
-        return self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
+        sequences, threads = self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
+        if not sequences.has_frame(self.window):
+            needed = "" if self.window == 1 else f", or fewer than window={self.window} rows before it"
+            warn(f"no row has evidence: every row of X has a NaN{needed}; the states are those of the chain alone")
+        return sequences, threads
 
     @staticmethod
     def check_method(method: str, methods: tuple[str, ...], lag: int | None) -> None:
@@ -735,8 +742,6 @@ class Model:
         from .explanation import explain
 
         sequences = self.read(X, lengths, sequence_id, dt)
-        if self.n_states < 2:
-            raise ValueError("a model of one state has nothing to choose between")
         return explain(self, sequences, sequences.place(frame), thread_count(n_threads))
 
     def rank_columns(
@@ -778,8 +783,6 @@ class Model:
         from .explanation import rank_columns
 
         sequences = self.read(X, lengths, sequence_id, dt)
-        if self.n_states < 2:
-            raise ValueError("a model of one state has nothing to choose between")
         return rank_columns(self, sequences, n_frames, random_state, thread_count(n_threads))
 
     def alarm(

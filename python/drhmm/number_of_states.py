@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from ._sequences import Sequences, as_sequences
+from ._tables import feature_names_of
 from ._text_tables import TextTable
 from ._validation import Array, Lengths, check_integer, thread_count
 from .estimator import DensityRatioHMM
@@ -151,6 +152,9 @@ def select_states(
     >>> select_states(X, range(2, 5), random_state=0).n_states
     3
     """
+    if not isinstance(candidates, Iterable):
+        raise ValueError(f"candidates must be several numbers, such as range(2, 5), got {candidates!r}")
+    feature_names_of(X)  # names of columns are different from one another
     numbers = sorted({check_integer(number, "candidates", low=1) for number in candidates})
     if 1 in numbers:
         raise ValueError(

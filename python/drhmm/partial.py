@@ -122,7 +122,7 @@ class PartialFit:
         if evidence.is_kernels_alone and self.statistics.mass.any():  # the first block has been looked at
             mass, moment = statistics.mass, statistics.sums[KernelMember.NAME]["moment"]
             reach = np.where(mass > 0, moment.sum(axis=0) / np.where(mass > 0, mass, 1), np.inf)
-            warn_of_far_classes(reach, self.model.classes, stacklevel=3)
+            warn_of_far_classes(reach, self.model.classes)
         members: dict[str, Any] = {
             name: member.learned_from(total.sums[name]) for name, member in evidence.members.items()
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from ._labels import UNKNOWN, Codes
 from ._sequences import Sequences
 from ._validation import LARGEST, Array, as_weights
+from ._warnings import warn
 from .features import Framing, complete_rows
 from .progress import Progress, no_progress
 from .ratios.learner import Task
@@ -108,20 +108,16 @@ class TrainingFrames:
             f"{label!r} ({int(count)})" for label, count in zip(classes.tolist(), counts, strict=True) if count < FEW
         ]
         if few:
-            warnings.warn(
+            warn(
                 f"fewer than {FEW} complete frames have the label {', '.join(few)}: too few to learn what is typical",
-                UserWarning,
-                stacklevel=4,
             )
 
     def warn_of_few_frames(self) -> None:
         """Warn if there are fewer frames than a handful for every state."""
         if len(self.rows) < FEW * self.n_states:
-            warnings.warn(
+            warn(
                 f"there are {len(self.rows)} complete frames for {self.n_states} states: states that EM finds in fewer "
                 f"than {FEW} frames each are accidental",
-                UserWarning,
-                stacklevel=4,
             )
 
     def spread(self, values: Array) -> Array:
@@ -132,15 +128,14 @@ class TrainingFrames:
 
 
 def _warn_of_missing_frames(sequences: Sequences, window: int, n_complete: int) -> None:
-    """Warn if windows multiply missing samples to many: a frame with a NaN anywhere in its window is left out."""
+    """Warn if many frames are missing: one with a NaN anywhere in its window is left out."""
     n_windows = sum(max(length - window + 1, 0) for length in sequences.lengths)
     n_missing = int(np.isnan(sequences.samples).any(axis=1).sum())
-    if window > 1 and n_windows - n_complete > LOST * n_windows:
-        warnings.warn(
+    if n_windows - n_complete > LOST * n_windows:
+        warn(
             f"{n_windows - n_complete} of {n_windows} frames were left out of learning: {n_missing} of "
-            f"{len(sequences.samples)} rows of X have a NaN, and each is in up to window={window} frames",
-            UserWarning,
-            stacklevel=5,
+            f"{len(sequences.samples)} rows of X have a NaN"
+            + (f", and each is in up to window={window} frames" if window > 1 else ""),
         )
 
 

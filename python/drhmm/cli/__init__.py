@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_fit(commands)
     _add_predict(commands)
     _add_evaluate(commands)
+    _add_explain(commands)
     _add_stream(commands)
     _add_info(commands)
     _add_demo(commands)
@@ -180,6 +181,23 @@ def _add_evaluate(commands: Commands) -> None:
     command.add_argument("--lag", type=int, help="given the next LAG rows only")
     command.add_argument("--html", type=Path, metavar="FILE", help="a page with these figures and pictures")
     command.add_argument("--json", action="store_true", help="print the figures as JSON")
+
+
+def _add_explain(commands: Commands) -> None:
+    command = _add(
+        commands,
+        "explain",
+        "why a row of a table has its state",
+        "Print how the log odds of the two likeliest states of a row came about: by the past, the future, and each\n"
+        "column of the row; or how much each column matters over many rows.",
+        "drhmm explain walks.drhmm new.csv --row 49",
+    )
+    _add_model_and_columns(command)
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--row", type=int, metavar="N", help="the row to explain; the first is 0")
+    what.add_argument("--columns", action="store_true", help="rank the columns by how much they matter")
+    command.add_argument("--frames", type=int, default=200, metavar="N", help="rows that --columns looks at, at most")
+    command.add_argument("--seed", type=int, default=0, help="seed of these rows")
 
 
 def _add_stream(commands: Commands) -> None:

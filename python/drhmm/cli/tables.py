@@ -73,9 +73,10 @@ class Table:
             return
         texts = [text for text in map(as_text, column.tolist()) if not values.is_missing(text)]
         if texts and not any(is_number(text) for text in texts):
+            options = "--time" if _is_date(texts[0]) else "--label or --sequence"
             raise InputError(
-                f"the column holds text, such as {shown(texts[0])}, and features are numbers: name it with --label or "
-                "--sequence, or name the others with --features",
+                f"the column holds text, such as {shown(texts[0])}, and features are numbers: name it with {options}, "
+                "or name the others with --features",
                 self.path,
                 column=name,
             )
@@ -133,6 +134,15 @@ class Table:
 def _is_finite(column: Column) -> bool:
     """Whether there are only numbers, and all of them finite."""
     return column.dtype.kind in "fiub" and bool(np.isfinite(column).all())
+
+
+def _is_date(text: str) -> bool:
+    """Whether text is a time."""
+    try:
+        moment(text)
+    except ValueError:
+        return False
+    return True
 
 
 def as_text(value: Any) -> str:
