@@ -166,7 +166,7 @@ def names_mismatch(names: tuple[str, ...], expected: tuple[str, ...]) -> str | N
     )
 
 
-def columns_named(which: npt.NDArray[np.bool_], names: Sequence[str] | None) -> str:
+def columns_named(which: npt.ArrayLike, names: Sequence[str] | None) -> str:
     """The columns that are True, in words: by their names in a table, by their numbers otherwise."""
     columns = np.flatnonzero(which).tolist()
     shown = _shown([column if names is None else repr(names[column]) for column in columns])
