@@ -18,6 +18,7 @@ from ._validation import Array, Lengths, check_integer, thread_count
 from .estimator import DensityRatioHMM
 from .features import random_state_of
 from .progress import no_progress, progress_bar
+from .selection import drawn_folds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -166,7 +167,7 @@ def select_states(
         settings.set_params(random_state=int(random.randint(2**31)))
     sequences = as_sequences(X, lengths, sequence_id)
     units, words = _units(sequences.lengths, settings.window, n_folds)
-    folds = _folds(units, n_folds, random)
+    folds = drawn_folds(len(units), n_folds, random)
     progress = progress_bar("numbers of states") if verbose else no_progress
     unit_gains, weights, done = np.zeros((len(numbers), len(units))), np.zeros(len(units)), 0
     for fold in range(n_folds):
@@ -203,12 +204,6 @@ def _units(lengths: Lengths, window: int, n_folds: int) -> tuple[list[tuple[int,
     if len(blocks) < n_folds:
         raise ValueError(f"X has {sum(lengths)} rows, too few to hold out {n_folds} parts with window={window}")
     return blocks, f"{len(blocks)} blocks of about {round(sum(lengths) / len(blocks))} time steps"
-
-
-def _folds(units: list[tuple[int, int]], n_folds: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
-    """The part of each unit: each round of units has all parts, in an order that is drawn."""
-    rounds = [random.permutation(n_folds) for _ in range(-(-len(units) // n_folds))]
-    return np.concatenate(rounds)[: len(units)]
 
 
 def _joined(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
