@@ -38,5 +38,6 @@ states.tail()
 # %%
 # The same as a picture: the CO2 of the new recording, and the probability of each state.
 
-plotting.sequence(unlabelled[["co2"]], model.predict_proba(unlabelled[features]), names=model.classes)
+posteriors = model.predict_proba(unlabelled[features])
+plotting.sequence(unlabelled[["co2"]], posteriors, names=model.classes, times=unlabelled.minute)
 plt.show()

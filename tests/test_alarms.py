@@ -349,6 +349,19 @@ class TestPicture:
         assert len(above.patches) == len(below.patches) == n_episodes
         assert_allclose(above.lines[0].get_ydata(), scores)
 
+    def test_a_short_episode_has_a_line_that_can_be_seen(self, alarm):
+        scores = np.zeros(100_000)
+        scores[500:502] = 10 * alarm.frame_level
+        above, _ = plotting.alarms(scores, alarm)
+        assert [patch.get_linewidth() for patch in above.patches] == [1.0]
+
+    def test_times_are_along_the_axis(self, model, alarm):
+        scores = model.novelty_score(FAULTY)
+        times = 60.0 * np.arange(len(scores))
+        for axis in plotting.alarms(scores, alarm, truth=TRUTH != "normal", times=times):
+            assert_allclose(axis.lines[0].get_xdata(), times)
+            assert_allclose(axis.lines[-1].get_xdata(), times[TRUTH != "normal"])
+
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [

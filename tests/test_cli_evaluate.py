@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ import pytest
 import drhmm
 from drhmm import DensityRatioHMM
 from drhmm.cli import main
-from drhmm.cli.fit import _split, _warn_of_poor
+from drhmm.cli.fit import _split
 
 N_PEOPLE, N_ROWS = 5, 80
 
@@ -62,16 +61,6 @@ def failed(arguments, capsys):
     return capsys.readouterr().err
 
 
-@pytest.fixture
-def evaluation_like(folder):
-    """What has an accuracy, and nothing to beat."""
-
-    def make(accuracy):
-        return SimpleNamespace(accuracy=accuracy, baseline=0.0)
-
-    return make
-
-
 class TestHoldOut:
     def test_is_whole_sequences_whatever_gaps_they_have(self, folder, capsys):
         output = ["--output", str(folder / "other.drhmm"), "--basis", "30", "--holdout", "0.3"]
@@ -91,7 +80,7 @@ class TestHoldOut:
         output = ["--output", str(folder / "other.drhmm"), "--basis", "30", "--holdout", "0.4"]
         assert main(["fit", str(folder / "data.csv"), *NAMED, *output]) == 0
         printed = capsys.readouterr().out
-        table = printed[printed.index("held-out sequences") :].splitlines()[2:4]
+        table = printed[printed.index("\nsequences\n") + 1 :].splitlines()[2:4]
         assert all(re.fullmatch(r"  p\d +80 +\d+\.\d %", line) for line in table)
 
     def test_labels_that_do_not_carry_over_are_told(self, folder, columns, tmp_path, capsys):
@@ -102,17 +91,52 @@ class TestHoldOut:
         assert main(["fit", str(tmp_path / "data.csv"), *NAMED, "--output", str(tmp_path / "m.drhmm")]) == 0
         assert "is below that of always saying the most frequent label" in capsys.readouterr().err
 
-    def test_smoothing_that_does_harm_is_told(self, folder, evaluation_like):
-        with pytest.warns(
-            UserWarning, match=r"smoothing, 50.0 %, is worse than each time step alone, 80.0 %: .* offsets"
-        ):
-            _warn_of_poor(evaluation_like(0.5), evaluation_like(0.8), 5)
-
     def test_no_row_of_a_held_out_sequence_is_learned_from(self):
         lengths = [10, 20, 30, 40]
         held_out, _ = _split(lengths, 0.4, 0, "person")
         shares = [part.mean() for part in np.split(held_out, np.cumsum(lengths)[:-1])]
         assert set(shares) == {0.0, 1.0}
+
+
+class TestCrossValidation:
+    def test_prints_what_python_says_of_all_sequences(self, folder, columns, capsys):
+        output = ["--output", str(folder / "crossed.drhmm"), "--basis", "30", "--cross-validate"]
+        assert main(["fit", str(folder / "data.csv"), *NAMED, *output]) == 0
+        X = np.column_stack([columns["heart"], columns["speed"]])
+        expected = drhmm.cross_validate(
+            DensityRatioHMM(n_basis=30, random_state=0),
+            X,
+            columns["Activity"],
+            sequence_id=columns["person"],
+            dt=np.where(np.arange(len(X)) % N_ROWS == 40, 10, 1),
+        )
+        table = "\n\n".join(one.as_text() for one in expected.tables()[1:])
+        printed = capsys.readouterr().out
+        assert table in printed
+        assert "each of 5 sequences by 'person' held out in turn" in printed
+
+    @pytest.mark.slow
+    def test_writes_a_page(self, folder):
+        page = folder / "crossed.html"
+        output = ["--output", str(folder / "crossed.drhmm"), "--basis", "30", "--folds", "2", "--html", str(page)]
+        assert main(["fit", str(folder / "data.csv"), *NAMED, *output]) == 0
+        assert (
+            "<h1>data.csv: 5 sequences by &#x27;person&#x27; in 2 parts, each held out in turn</h1>" in page.read_text()
+        )
+
+    @pytest.mark.parametrize(
+        ("more", "message"),
+        [
+            (["--label", "Activity", "--holdout", "0", "--html", "x.html"], "--html goes with --label"),
+            (["--states", "2", "--cross-validate"], "--cross-validate goes with --label"),
+            ([*NAMED, "--folds", "7"], "--folds is 7, but there are 5 sequences by 'person'"),
+            ([*NAMED, "--folds", "1"], "--folds must be at least 2, got 1"),
+        ],
+    )
+    def test_wrong_options_are_told_before_anything_is_learned(self, folder, capsys, more, message):
+        output = folder / "never.drhmm"
+        assert message in failed(["fit", folder / "data.csv", *more, "--output", output], capsys)
+        assert not output.exists()
 
 
 class TestEvaluate:
@@ -121,7 +145,7 @@ class TestEvaluate:
         X = np.column_stack([columns["heart"], columns["speed"]])
         dt = np.where(np.arange(len(X)) % N_ROWS == 40, 10, 1)
         model = drhmm.load(folder / "model.drhmm")
-        expected = drhmm.evaluate(model, X, columns["Activity"], lengths=[N_ROWS] * N_PEOPLE, dt=dt)
+        expected = drhmm.evaluate(model, X, columns["Activity"], sequence_id=columns["person"], dt=dt)
         assert str(expected) in capsys.readouterr().out
 
     def test_prints_json(self, folder, capsys):

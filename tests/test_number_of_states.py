@@ -102,6 +102,28 @@ class TestSelectStates:
         gains = np.array([[0.4, 0.4, 0.4], [0.41, 0.41, 0.41]])
         assert _chosen(np.array([2, 3]), gains, np.array([10.0, 10.0, 10.0]), "3 blocks").n_states == 2
 
+    @pytest.mark.parametrize(
+        ("values", "worth_having", "n_states", "reason"),
+        [
+            ([0.4, 0.41], 0.25, 2, "3 states gain 0.0100 more, less than 0.25 of the 0.1513 that states in full use"),
+            ([0.4, 0.41], 0.0, 3, "the largest gain"),
+            ([0.4, 0.6], 0.25, 3, "the largest gain"),
+            ([0.4, 0.4], 0.25, 2, "the largest gain"),
+        ],
+    )
+    def test_the_reason_is_said(self, values, worth_having, n_states, reason):
+        gains = np.repeat(np.array(values)[:, None], 3, axis=1)
+        found = _chosen(np.array([2, 3]), gains, np.ones(3), "3 blocks", worth_having)
+        assert found.n_states == n_states
+        assert found.reason.startswith(reason)
+        assert reason in str(found).splitlines()[0]
+        assert reason in found.plot().get_title(loc="left").replace("\n", " ")
+
+    def test_one_standard_error_is_a_reason(self):
+        gains = np.array([[0.5, 0.6, 0.4], [0.6, 0.55, 0.41]])
+        found = _chosen(np.array([3, 4]), gains, np.ones(3), "3 blocks", 0.0)
+        assert found.reason == "less than one standard error below the largest gain, that of 4 states"
+
     def test_a_state_of_use_is_kept_even_if_it_adds_little(self):
         gains = np.array([[1.0, 1.0, 1.0], [1.05, 1.05, 1.05]])  # of full use, the ninth state would add .057
         assert _chosen(np.array([8, 9]), gains, np.array([10.0, 10.0, 10.0]), "3 blocks").n_states == 9
@@ -110,7 +132,17 @@ class TestSelectStates:
     def numbers(self):
         values = np.array([0.1, 0.5, 0.52])
         errors = values / 10
-        return StateNumbers(3, np.array([2, 3, 4]), values, errors, 0.52 - values, errors, values[:, None], "3 blocks")
+        return StateNumbers(
+            3,
+            np.array([2, 3, 4]),
+            values,
+            errors,
+            0.52 - values,
+            errors,
+            values[:, None],
+            "3 blocks",
+            "the largest gain",
+        )
 
     def test_prints_a_table(self, numbers):
         lines = str(numbers).splitlines()
@@ -133,6 +165,7 @@ class TestSelectStates:
             ({"candidates": [1, 2]}, "candidates has 1: one state has the gain 0 by definition"),
             ({"candidates": [0]}, "candidates must be at least 1, got 0"),
             ({"n_folds": 1}, "n_folds must be at least 2, got 1"),
+            ({"worth_having": 2}, r"worth_having must be in \[0, 1\], got 2"),
         ],
     )
     def test_mistakes_are_named(self, arguments, message):

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 
 from drhmm import plotting
@@ -100,3 +102,35 @@ class TestDurations:
 def test_shapes_that_do_not_fit_are_refused(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         plotting.sequence(*arguments, **options)
+
+
+DATES = np.datetime64("2026-03-02T08:00") + np.arange(30).astype("m8[m]")
+
+
+@pytest.mark.parametrize("times", [DATES, DATES.tolist(), np.arange(30) * 0.5], ids=["dates", "datetimes", "numbers"])
+def test_times_are_along_the_axis(times):
+    axes = plotting.sequence(SIGNAL, POSTERIORS, states=np.zeros(30, int), times=times)
+    expected = times if isinstance(times, np.ndarray) and times.dtype.kind == "f" else date2num(times)
+    np.testing.assert_allclose(axes[0].lines[0].get_xdata(), expected)
+    low, high = axes[-1].get_xlim()
+    assert low < expected[0] < expected[-1] < high
+    assert axes[-1].get_xlabel() == "time"
+    assert plotting.evidence(np.log(POSTERIORS), times=times).get_xlim() == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        (np.arange(29), "times must have one value per time step, 30"),
+        (np.r_[0:29, 5], "times must increase, got 5 after 28 at time step 29"),
+        (DATES.astype(str), "times must be numbers or dates, got the text"),
+    ],
+)
+def test_times_that_cannot_be_drawn_are_named(times, message):
+    with pytest.raises(ValueError, match=message):
+        plotting.sequence(SIGNAL, POSTERIORS, times=times)
+
+
+def test_a_single_column_of_a_table_has_its_name_at_the_axis():
+    table = pd.DataFrame({"heart rate": SIGNAL[:, 0]})
+    assert plotting.sequence(table, POSTERIORS)[0].get_ylabel() == "heart rate"

@@ -17,6 +17,7 @@ from .version import __version__, show_versions
 
 if TYPE_CHECKING:
     from . import dask, dataframes, datasets, plotting, ratios, reference
+    from .cross_validation import cross_validate
     from .estimator import DensityRatioHMM
     from .evaluation import Evaluation, evaluate
     from .explanation import ColumnRanking, Explanation
@@ -38,6 +39,7 @@ __all__ = [
     "Stream",
     "StreamBatch",
     "__version__",
+    "cross_validate",
     "dask",
     "dataframes",
     "datasets",
@@ -57,6 +59,7 @@ _LAZY = {
     "ColumnRanking": ("explanation", "ColumnRanking"),
     "Evaluation": ("evaluation", "Evaluation"),
     "Explanation": ("explanation", "Explanation"),
+    "cross_validate": ("cross_validation", "cross_validate"),
     "evaluate": ("evaluation", "evaluate"),
     "StateNumbers": ("number_of_states", "StateNumbers"),
     "select_states": ("number_of_states", "select_states"),

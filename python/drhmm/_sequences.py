@@ -157,7 +157,7 @@ def group(sequence_id: Any, n_rows: int, name: str = "sequence_id") -> tuple[npt
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
         raise ValueError(f"{name} has {ids[row]!s} at row {row}: there is no sequence")
-    first, codes = _first_appearance(ids, name)
+    first, codes = numbered_by_appearance(ids, name)
     lengths = [int(count) for count in np.bincount(codes, minlength=len(first))]
     if np.all(np.diff(codes) >= 0):
         return None, lengths
@@ -177,7 +177,7 @@ def _numbered(ids: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], 
     return np.unique(inverse, return_index=True)[1], inverse
 
 
-def _first_appearance(ids: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def numbered_by_appearance(ids: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Row of the first appearance of each id, in that order, and the code of every row."""
     # One id for each stretch of equal ones is enough.
     begins = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))

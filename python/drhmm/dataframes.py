@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .estimator import DensityRatioHMM
 
-__all__ = ["evaluate", "explain", "fit", "predict", "rank_columns"]
+__all__ = ["cross_validate", "evaluate", "explain", "fit", "predict", "rank_columns"]
 
 
 def fit(
@@ -90,6 +90,30 @@ def fit(
     """
     if isinstance(estimator, type):
         raise TypeError(f"estimator is the class {estimator.__name__}: give an object of it, {estimator.__name__}()")
+    rows, names, y, used = _labelled_rows(df, label, sequence, time, step, features)
+    lengths = as_sequences(rows.samples, rows.lengths, dt=rows.gaps(used)).unbroken
+    estimator.fit(NamedColumns(rows.samples, names), y, lengths=lengths)
+    estimator.model_ = _with_columns(estimator.model_, {"label": label, "sequence": sequence, "time": time}, used)
+    return estimator
+
+
+def _with_columns(model: Model, roles: dict[str, str | None], step: float | None) -> Model:
+    """The model that remembers the columns of a table, and the time of one step."""
+    settings = dict(model.settings) | {COLUMNS: roles}
+    if step is not None:
+        settings["time_step"] = float(step)
+    return replace(model, settings=settings)
+
+
+def _labelled_rows(
+    df: Any,
+    label: str | None,
+    sequence: str | None,
+    time: str | None,
+    step: Step | None,
+    features: Sequence[str] | None,
+) -> tuple[Rows, list[str], npt.NDArray[Any] | None, float | None]:
+    """Rows to learn from, the names of their columns, their labels and the time of one step."""
     checked = check_step(step, time)
     frame = _frame(df)
     roles = {"label": label, "sequence": sequence, "time": time}
@@ -106,13 +130,7 @@ def fit(
     rows = read_rows(frame, names, sequence, time)
     y = None if label is None else rows.arrange(as_values(plain_labels(frame[label]), f"column {label!r}"))
     used = rows.usual_step() if time is not None and checked is None and max(rows.lengths) > 1 else checked
-    lengths = as_sequences(rows.samples, rows.lengths, dt=rows.gaps(used)).unbroken
-    estimator.fit(NamedColumns(rows.samples, names), y, lengths=lengths)
-    settings = dict(estimator.model_.settings) | {COLUMNS: roles}
-    if used is not None:
-        settings["time_step"] = float(used)
-    estimator.model_ = replace(estimator.model_, settings=settings)
-    return estimator
+    return rows, names, y, used
 
 
 def predict(
@@ -261,7 +279,76 @@ def evaluate(
         raise ValueError(f"label: df has {no_column(column, frame.columns, _index(frame))}")
     sequences = _sequences_for(fitted, frame, sequence, time, step, features, column)
     labels = as_values(plain_labels(frame[column]), f"column {column!r}")
-    return evaluation.of_sequences(fitted, sequences, labels, method, lag, unknown, n_threads)
+    column = remembered(fitted, "sequence", sequence, frame.columns)
+    owners = None if column is None else rows.arrange(as_values(frame[column].to_numpy(), f"column {column!r}"))
+    return evaluation.of_sequences(fitted, sequences, labels, method, lag, unknown, n_threads, owners)
+
+
+def cross_validate(
+    estimator: DensityRatioHMM,
+    df: IntoDataFrame,
+    *,
+    label: str,
+    sequence: str | None = None,
+    time: str | None = None,
+    step: Step | None = None,
+    features: Sequence[str] | None = None,
+    n_folds: int | None = None,
+    method: Method = "smooth",
+    lag: int | None = None,
+    random_state: Any = 0,
+) -> Evaluation:
+    """How good models are on the sequences of a data frame that they have not learned from, all sequences in turn.
+
+    Parameters
+    ----------
+    estimator : DensityRatioHMM
+        The settings; it is not changed.
+    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        Rows of samples, as in `fit`.
+    label, sequence, time, step, features
+        As in `fit`; all rows with the same value in the sequence column are held out together, gaps or not.
+    n_folds, method, lag, random_state
+        As in `drhmm.cross_validate`.
+
+    Returns
+    -------
+    Evaluation
+        As `drhmm.cross_validate` gives it. Its ``model`` is the one of `fit`: it has learned from all rows, and
+        remembers the columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drhmm import DensityRatioHMM, dataframes
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y, "person": [k // 100 for k in range(300)]})
+    >>> estimator = DensityRatioHMM(n_basis=30, random_state=0)
+    >>> evaluation = dataframes.cross_validate(estimator, df, label="place", sequence="person")
+    >>> list(evaluation.sequence_accuracies)
+    [0, 1, 2]
+    >>> bool(evaluation.accuracy > 0.9)
+    True
+    """
+    from .cross_validation import cross_validate as of_arrays
+
+    rows, names, y, used = _labelled_rows(df, label, sequence, time, step, features)
+    assert y is not None
+    column = None if sequence is None else _frame(df)[sequence].to_numpy()
+    found = of_arrays(
+        estimator,
+        NamedColumns(rows.samples, names),  # type: ignore[arg-type]
+        y,
+        sequence_id=None if column is None else rows.arrange(as_values(column, f"column {sequence!r}")),
+        dt=rows.gaps(used),
+        n_folds=n_folds,
+        method=method,
+        lag=lag,
+        random_state=random_state,
+    )
+    roles: dict[str, str | None] = {"label": label, "sequence": sequence, "time": time}
+    return replace(found, model=_with_columns(found.model, roles, used))
 
 
 def explain(

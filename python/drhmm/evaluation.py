@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy.typing as npt
 
 from ._calibration import bins_of, error_of
 from ._labels import UNKNOWN, Codes, as_labels, bridged, encode
-from ._sequences import Sequences
+from ._sequences import Sequences, numbered_by_appearance
 from ._text_tables import TextTable, printable, share
-from ._validation import Array, Lengths, Steps, thread_count
+from ._validation import Array, Lengths, Steps, as_values, thread_count
 from .model import METHODS, Method, Model
 from .novelty import among_known
 
@@ -25,6 +26,15 @@ N_BINS = 10
 
 #: The smallest probability that the log loss counts.
 SMALLEST = 1e-15
+
+#: Sequences whose accuracy is in the table, at most.
+MOST_NAMED = 20
+
+#: By how much smoothing must be worse than filtering or single time steps for a hint.
+CLEARLY = 0.01
+
+#: Methods in words.
+SPOKEN = {"smooth": "smoothed", "filter": "filtered", "frame": "each time step alone"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +67,13 @@ class Evaluation:
         What pictures are drawn from: samples (T, d) and posteriors (T, S), the code of each true label (-1: unknown),
         the lengths of the sequences, and the steps that lead to each row (None: all are 1).
     model : Model
-        The model.
+        The model; that of `cross_validate` has learned from all sequences.
+    sequence_names : ndarray of shape (T,) or None
+        The name of the sequence of each row, if it is known.
+    method_accuracies : dict of str to float
+        The accuracy of every method; of `cross_validate` only, empty otherwise.
+    origin : str
+        How rows were held out, in words; of `cross_validate` only, empty otherwise.
 
     Examples
     --------
@@ -97,6 +113,9 @@ class Evaluation:
     lengths: Lengths = field(repr=False)
     model: Model = field(repr=False)
     dt: Steps | None = field(default=None, repr=False)
+    sequence_names: npt.NDArray[Any] | None = field(default=None, repr=False)
+    method_accuracies: Mapping[str, float] = field(default_factory=dict)
+    origin: str = ""
 
     @property
     def labels(self) -> list[str]:
@@ -108,6 +127,55 @@ class Evaluation:
         """The accuracy of always saying the most frequent class of these time steps."""
         return float(self.confusion.sum(axis=1).max() / self.n_frames)
 
+    @property
+    def sequence_accuracies(self) -> dict[Any, float]:
+        """The accuracy of each sequence by its name, NaN where it has no label; empty where names are not known."""
+        return {name: accuracy for name, (_, accuracy) in self._by_sequence().items()}
+
+    @property
+    def hint(self) -> str | None:
+        """What to try where smoothing is worse than what knows less: sequences then differ from one another."""
+        if self.sequence_names is None or not self.method_accuracies:
+            return None
+        smoothed = self.method_accuracies["smooth"]
+        other = max(self.method_accuracies, key=self.method_accuracies.__getitem__)
+        if not smoothed < self.method_accuracies[other] - CLEARLY:
+            return None
+        return (
+            f"hint: {share(smoothed)} smoothed is below {share(self.method_accuracies[other])} {SPOKEN[other]}: "
+            "held-out sequences differ from those learned from. Try columns standardised per sequence (page After "
+            'fit, "When sequences differ")'
+        )
+
+    def with_accuracies(self, accuracies: Mapping[str, float]) -> Evaluation:
+        """The same, with the accuracy of every method."""
+        return replace(self, method_accuracies=dict(accuracies))
+
+    def _by_sequence(self) -> dict[Any, tuple[int, float]]:
+        """Labelled time steps and accuracy of each sequence, in order of appearance."""
+        if self.sequence_names is None:
+            return {}
+        first, codes = numbered_by_appearance(self.sequence_names, "sequence_names")
+        known = self.truth != UNKNOWN
+        right = known & (self.posteriors.argmax(axis=1) == self.truth)
+        counts = np.bincount(codes[known], minlength=len(first))
+        with np.errstate(invalid="ignore"):
+            shares = np.bincount(codes[right], minlength=len(first)) / counts
+        return dict(
+            zip(self.sequence_names[first].tolist(), zip(counts.tolist(), shares.tolist(), strict=True), strict=True)
+        )
+
+    def _sequence_table(self) -> list[TextTable]:
+        """The accuracy of each of several sequences."""
+        rows = [
+            [printable(name), f"{count:,}", share(accuracy) if count > 0 else "-"]
+            for name, (count, accuracy) in self._by_sequence().items()
+        ]
+        if len(rows) < (1 if self.method_accuracies else 2):
+            return []
+        left_out = f"; the first {MOST_NAMED} of {len(rows):,}" if len(rows) > MOST_NAMED else ""
+        return [TextTable(f"sequences{left_out}", ["sequence", "time steps", "accuracy"], rows[:MOST_NAMED])]
+
     def tables(self) -> list[TextTable]:
         """All figures."""
         labels = self.labels
@@ -115,6 +183,11 @@ class Evaluation:
         left_out = f", {self.n_left_out:,} without a label left out" if self.n_left_out else ""
         figures = [
             ["accuracy", share(self.accuracy)],
+            *(
+                [SPOKEN[method], share(accuracy)]
+                for method, accuracy in self.method_accuracies.items()
+                if method != self.method
+            ),
             [f"always {labels[int(self.confusion.sum(axis=1).argmax())]}", share(self.baseline)],
             ["macro F1", f"{self.macro_f1:.3f}"],
             ["log loss", f"{self.log_loss:.3f}"],
@@ -135,8 +208,11 @@ class Evaluation:
             ]
             for k, label in enumerate(labels)
         ]
+        origin = f", {self.origin}" if self.origin else ""
+        title = f"{self.n_frames:,} time steps{left_out}, posteriors by {self.method!r}{origin}"
         return [
-            TextTable(f"{self.n_frames:,} time steps{left_out}, posteriors by {self.method!r}", ["", ""], figures),
+            TextTable(title, ["", ""], figures),
+            *self._sequence_table(),
             TextTable("classes", ["label", "precision", "recall", "F1", "time steps"], by_class),
             TextTable("confusion: time steps by true label (row) and predicted label", ["true", *labels], confusion),
             TextTable(
@@ -147,7 +223,8 @@ class Evaluation:
         ]
 
     def __str__(self) -> str:
-        return "\n\n".join(table.as_text() for table in self.tables())
+        hint = [] if self.hint is None else [self.hint]
+        return "\n\n".join([*(table.as_text() for table in self.tables()), *hint])
 
     def _repr_html_(self) -> str:
         return "<div>" + "".join(table.as_html() for table in self.tables()) + "</div>"
@@ -170,6 +247,13 @@ class Evaluation:
             figures[name] = [float(value) if np.isfinite(value) else None for value in getattr(self, name)]
         for name in ("confusion", "true_segments", "predicted_segments"):
             figures[name] = getattr(self, name).tolist()
+        if self.sequence_names is not None:
+            figures["sequences"] = {
+                str(name): {"n_frames": count, "accuracy": accuracy if count > 0 else None}
+                for name, (count, accuracy) in self._by_sequence().items()
+            }
+        if self.method_accuracies:
+            figures["method_accuracies"] = dict(self.method_accuracies)
         return figures
 
     def save_html(self, path: str | os.PathLike[str], *, title: str = "How good the model is") -> None:
@@ -256,18 +340,27 @@ def evaluate(
     True
     """
     fitted: Model = model if isinstance(model, Model) else model._fitted_model()
-    return of_sequences(fitted, fitted.read(X, lengths, sequence_id, dt), y, method, lag, unknown, n_threads)
+    sequences = fitted.read(X, lengths, sequence_id, dt)
+    names = None if sequence_id is None else sequences.arrange(as_values(sequence_id, "sequence_id"))
+    return of_sequences(fitted, sequences, y, method, lag, unknown, n_threads, names)
 
 
 def of_sequences(
-    model: Model, sequences: Sequences, y: Any, method: str, lag: int | None, unknown: Any, n_threads: int | None
+    model: Model,
+    sequences: Sequences,
+    y: Any,
+    method: str,
+    lag: int | None,
+    unknown: Any,
+    n_threads: int | None,
+    names: npt.NDArray[Any] | None = None,
 ) -> Evaluation:
-    """The figures of labels, one per row in the order of the caller."""
+    """The figures of labels, one per row in the order of the caller; names of sequences, one per row in their order."""
     model.check_method(method, METHODS, lag)
     truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=unknown)
     posteriors = model._all_posteriors(sequences, method, lag, thread_count(n_threads))
     known = among_known(posteriors, model.n_states, sequences.row)
-    return evaluation_of(model, sequences.samples, known, truth, sequences.lengths, method, sequences.dt)
+    return evaluation_of(model, sequences.samples, known, truth, sequences.lengths, method, sequences.dt, names)
 
 
 def evaluation_of(
@@ -278,6 +371,8 @@ def evaluation_of(
     lengths: Lengths,
     method: str,
     dt: Steps | None = None,
+    sequence_names: npt.NDArray[Any] | None = None,
+    origin: str = "",
 ) -> Evaluation:
     """The figures of posteriors of whole sequences one after the other."""
     known = truth != UNKNOWN
@@ -318,6 +413,8 @@ def evaluation_of(
         lengths=lengths,
         model=model,
         dt=dt,
+        sequence_names=sequence_names,
+        origin=origin,
     )
 
 

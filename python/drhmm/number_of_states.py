@@ -15,10 +15,11 @@ from sklearn.base import clone
 from ._sequences import Sequences, as_sequences
 from ._tables import feature_names_of
 from ._text_tables import TextTable
-from ._validation import Array, Lengths, check_integer, thread_count
+from ._validation import Array, Lengths, check_integer, check_number, thread_count
 from .estimator import DensityRatioHMM
 from .features import random_state_of
 from .progress import no_progress, progress_bar
+from .selection import drawn_folds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,6 +50,8 @@ class StateNumbers:
         Mean gain of every held-out unit, a whole sequence or a long block of one.
     units : str
         What the units are, in words.
+    reason : str
+        Why this number and not that of the largest gain, in words.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class StateNumbers:
     difference_errors: Array
     unit_gains: Array
     units: str
+    reason: str
 
     def table(self) -> TextTable:
         """The same for people; errors are those of the differences, which the choice goes by."""
@@ -80,7 +84,7 @@ class StateNumbers:
             marks = ["chosen"] * (count == self.n_states) + ["largest gain"] * (k == best)
             figures = (self.gains[k], self.differences[k], self.difference_errors[k])
             rows.append([str(count), *(f"{value:.4f}" for value in figures), ", ".join(marks)])
-        title = f"{self.n_states} states, by the gain of held-out frames ({self.units})"
+        title = f"{self.n_states} states, by the gain of held-out frames ({self.units}): {self.reason}"
         return TextTable(title, ["states", "gain", "below the largest", "error of that", ""], rows)
 
     def __str__(self) -> str:
@@ -104,6 +108,7 @@ def select_states(
     lengths: npt.ArrayLike | None = None,
     sequence_id: npt.ArrayLike | None = None,
     n_folds: int = 3,
+    worth_having: float = WORTH_HAVING,
     random_state: Any = None,
     n_threads: int | None = None,
     verbose: bool = False,
@@ -125,6 +130,9 @@ def select_states(
         As in `DensityRatioHMM.fit`.
     n_folds : int
         Parts that are held out in turn.
+    worth_having : float
+        The least share, from 0 to 1, that further states must reach of the gain that states of full use would have. 0
+        asks for nothing but one standard error, and so finds rare states.
     random_state : int, RandomState or None
         Seed of the parts, and of models without a seed of their own.
     n_threads : int, optional
@@ -142,7 +150,7 @@ def select_states(
     The smallest number is chosen whose gain is less than one standard error below the largest. The error is that of the
     difference over units, as some units are easier for all models. Further states must also be worth having: K states
     that are all of use have a gain in proportion to log K. A number is passed over only if what it lacks to the largest
-    gain is more than a quarter of what it would lack by this rule.
+    gain is more than a quarter, or `worth_having`, of what it would lack by this rule.
 
     Examples
     --------
@@ -163,6 +171,7 @@ def select_states(
     if not numbers:
         raise ValueError("candidates is empty: there is no number of states to try")
     check_integer(n_folds, "n_folds", low=2)
+    share = check_number(worth_having, "worth_having", low=0, high=1)
     random, threads = random_state_of(random_state), thread_count(n_threads)
     settings = DensityRatioHMM() if estimator is None else clone(estimator)
     settings.set_params(n_threads=threads)
@@ -170,7 +179,7 @@ def select_states(
         settings.set_params(random_state=int(random.randint(2**31)))
     sequences = as_sequences(X, lengths, sequence_id)
     units, words = _units(sequences.lengths, settings.window, n_folds)
-    folds = _folds(units, n_folds, random)
+    folds = drawn_folds(len(units), n_folds, random)
     progress = progress_bar("numbers of states") if verbose else no_progress
     unit_gains, weights, done = np.zeros((len(numbers), len(units))), np.zeros(len(units)), 0
     for fold in range(n_folds):
@@ -182,7 +191,7 @@ def select_states(
             unit_gains[k, own] = gains / np.maximum(counts, 1)
             weights[own], done = counts, done + 1
             progress(done, n_folds * len(numbers), f"{number} states")
-    found = _chosen(np.array(numbers), unit_gains[:, weights > 0], weights[weights > 0], words)
+    found = _chosen(np.array(numbers), unit_gains[:, weights > 0], weights[weights > 0], words, share)
     if found.gains.max() <= 0:
         warnings.warn(
             f"no number of states has a gain above 0, the largest is {found.gains.max():.4f}: none describes held-out "
@@ -207,12 +216,6 @@ def _units(lengths: Lengths, window: int, n_folds: int) -> tuple[list[tuple[int,
     if len(blocks) < n_folds:
         raise ValueError(f"X has {sum(lengths)} rows, too few to hold out {n_folds} parts with window={window}")
     return blocks, f"{len(blocks)} blocks of about {round(sum(lengths) / len(blocks))} time steps"
-
-
-def _folds(units: list[tuple[int, int]], n_folds: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
-    """The part of each unit: each round of units has all parts, in an order that is drawn."""
-    rounds = [random.permutation(n_folds) for _ in range(-(-len(units) // n_folds))]
-    return np.concatenate(rounds)[: len(units)]
 
 
 def _joined(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -246,7 +249,9 @@ def _held_out(
     return gains, counts
 
 
-def _chosen(numbers: npt.NDArray[np.int64], unit_gains: Array, weights: Array, units: str) -> StateNumbers:
+def _chosen(
+    numbers: npt.NDArray[np.int64], unit_gains: Array, weights: Array, units: str, worth_having: float = WORTH_HAVING
+) -> StateNumbers:
     shares = weights / weights.sum()
     gains = unit_gains @ shares
     best = int(gains.argmax())
@@ -256,6 +261,16 @@ def _chosen(numbers: npt.NDArray[np.int64], unit_gains: Array, weights: Array, u
         np.sqrt(((values - center[:, None]) ** 2) @ shares**2 * len(shares) / max(len(shares) - 1, 1))
         for values, center in ((unit_gains, gains), (differences, mean))
     )
-    worth_having = WORTH_HAVING * gains[best] * (1 - np.log(numbers) / np.log(numbers[best]))
-    chosen = int(numbers[np.flatnonzero(mean <= np.maximum(difference_errors, worth_having))[0]])
-    return StateNumbers(chosen, numbers, gains, errors, mean, difference_errors, unit_gains, units)
+    full_use = gains[best] * (1 - np.log(numbers) / np.log(numbers[best]))
+    chosen = int(np.flatnonzero(mean <= np.maximum(difference_errors, worth_having * full_use))[0])
+    if chosen == best:
+        reason = "the largest gain"
+    elif mean[chosen] <= difference_errors[chosen]:
+        reason = f"less than one standard error below the largest gain, that of {numbers[best]} states"
+    else:
+        reason = (
+            f"{numbers[best]} states gain {mean[chosen]:.4f} more, less than {worth_having:g} of the "
+            f"{full_use[chosen]:.4f} that states in full use would"
+        )
+    number = int(numbers[chosen])
+    return StateNumbers(number, numbers, gains, errors, mean, difference_errors, unit_gains, units, reason)

@@ -71,6 +71,12 @@ def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np
     return np.concatenate(folds)
 
 
+def drawn_folds(n_units: int, n_folds: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
+    """Fold of each unit, such as a sequence: each round of units has all folds, in an order that is drawn."""
+    rounds = [random.permutation(n_folds) for _ in range(-(-n_units // n_folds))]
+    return np.concatenate(rounds)[:n_units]
+
+
 def folds_of(sequence: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], n_states: int) -> npt.NDArray[np.int64]:
     """Fold of every frame, from its sequence and its class (negative where unknown): the same wherever folds judge.
 

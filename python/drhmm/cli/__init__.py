@@ -91,7 +91,8 @@ def _add_fit(commands: Commands) -> None:
         "learn a model from a table",
         "Learn a model from a table and save it. Sigma, rho, scales and temper are chosen by cross-validation.\n"
         "With labels, a part of the rows is held out first to measure the accuracy; the model that is saved has\n"
-        "learned from all rows. A gap in time ends a sequence.",
+        "learned from all rows. With --cross-validate, all sequences are held out in turn. A gap in time ends a\n"
+        "sequence.",
         "drhmm fit walks.csv --label activity --sequence person --window 6 --output walks.drhmm",
     )
     _add_columns(command, "time between rows when none is missing; the median by default")
@@ -100,6 +101,13 @@ def _add_fit(commands: Commands) -> None:
     command.add_argument("--states", type=int, metavar="N", help="number of states, where there are no labels")
     command.add_argument("--window", type=int, default=1, help="rows that the model sees at each time step")
     command.add_argument("--holdout", type=float, default=0.2, help="share of rows to measure the accuracy on")
+    command.add_argument(
+        "--cross-validate",
+        action="store_true",
+        help="measure the accuracy on all sequences, held out in turn: one by one up to 10, in 5 parts otherwise",
+    )
+    command.add_argument("--folds", type=int, metavar="N", help="the same in N parts")
+    command.add_argument("--html", type=Path, metavar="FILE", help="a page with the held-out figures and pictures")
     group = command.add_argument_group("kernels and evidence")
     group.add_argument("--basis", type=int, help="kernel centres (25 per state, at least 150 and at most 500)")
     group = command.add_argument_group("chain")

@@ -33,12 +33,13 @@ def run(options: argparse.Namespace) -> None:
         by_text = {str(known): known for known in model.classes.tolist()}
         labels = labels.astype(object)
         labels[:] = [None if one is None else by_text.get(str(one), one) for one in labels.tolist()]
+    column = columns.sequence_of(table)
     try:
         found = evaluate(
             model,
             table.numbers(names)[rows.order],
             labels[rows.order],
-            lengths=rows.lengths,
+            sequence_id=None if column is None else table.identities(column)[rows.order],
             dt=rows.dt,
             method=options.method,
             lag=options.lag,

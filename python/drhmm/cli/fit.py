@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import io
-from .._labels import UNKNOWN
 from .._sequences import as_sequences
 from .._tables import NamedColumns
-from .._text_tables import TextTable, printable, share
+from .._text_tables import share
 from .._validation import Array, Lengths, check_integer
+from ..cross_validation import held_out, sequence_folds
 from ..estimator import DensityRatioHMM
-from ..evaluation import Evaluation, evaluate
+from ..evaluation import SPOKEN, Evaluation
 from ..features import Framing, complete_rows
 from ..model import METHODS
 from ..summary import COLUMNS
@@ -28,12 +28,6 @@ from .errors import InputError
 from .output import say
 from .tables import check_target
 from .values import checked_step
-
-#: Held-out sequences whose accuracy is printed, at most.
-MOST_NAMED = 20
-
-#: By how much smoothing must be worse than each frame alone to be told.
-CLEARLY = 0.03
 
 
 def run(options: argparse.Namespace) -> None:
@@ -45,6 +39,13 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("give --label COLUMN, or --states N to learn without labels")
     if options.step is not None and options.time is None:
         raise ValueError("--step goes with --time")
+    is_measured = options.label is not None and (options.holdout > 0 or _is_cross_validated(options))
+    if options.html is not None:
+        if not is_measured:
+            raise ValueError("--html goes with --label, and with --cross-validate or a --holdout above 0")
+        check_target(options.html, options.data, options.output)
+    if options.label is None and _is_cross_validated(options):
+        raise ValueError("--cross-validate goes with --label")
     check_integer(options.seed, "--seed", low=0, high=2**32 - 1)
     columns = Columns(options.features, options.label, options.sequence, options.time)
     table = columns.read(options.data, options.header)
@@ -55,7 +56,10 @@ def run(options: argparse.Namespace) -> None:
     if y is not None and options.states is None and all(label is None for label in y.tolist()):
         raise InputError("no row has a label: give --states N to learn without", options.data, column=options.label)
     # A gap in time ends a sequence: nobody knows what happened in it.
-    lengths = as_sequences(X, rows.lengths, dt=rows.dt).unbroken
+    sequences = as_sequences(X, rows.lengths, dt=rows.dt)
+    lengths = sequences.unbroken
+    column = columns.sequence_of(table)
+    folds, words = _folds(options, rows.lengths, column) if is_measured else (None, "")
     say(f"read {options.data}: {_described(X, y, lengths, names, options.window)}")
 
     verbose = not options.quiet and sys.stderr.isatty()
@@ -76,11 +80,17 @@ def run(options: argparse.Namespace) -> None:
     begin = time.perf_counter()
     estimator.fit(NamedColumns(X, names), y, lengths=lengths)
     say(f"learned in {time.perf_counter() - begin:.1f} s: {_chosen(estimator)}")
-    if y is not None and options.holdout > 0:
-        column = columns.sequence_of(table)
-        held_out, words = _split(rows.lengths, options.holdout, options.seed, column)
-        owners = None if column is None else table.identities(column)[rows.order]
-        say(f"held-out accuracy: {_measured(estimator, X, y, lengths, held_out, words, owners)}")
+    if y is not None and folds is not None:
+        owners = None if column is None or len(rows.lengths) == 1 else table.identities(column)[rows.order]
+        try:
+            found = held_out(estimator, estimator.model_, sequences, y, folds, words, owners)
+        except ValueError as error:
+            say(f"held-out accuracy: not measured: {error}")
+        else:
+            say(f"held-out accuracy: {_measured(found, words)}")
+            if options.html is not None:
+                found.save_html(options.html, title=f"{options.data.name}: {words}")
+                say(f"wrote {options.html}")
 
     remembered = {"label": columns.label, "sequence": columns.sequence, "time": columns.time}
     settings = dict(estimator.model_.settings) | {COLUMNS: remembered}
@@ -132,65 +142,35 @@ def _chosen(estimator: DensityRatioHMM) -> str:
     return "; ".join(parts)
 
 
-def _measured(
-    estimator: DensityRatioHMM,
-    X: Array,
-    y: npt.NDArray[Any],
-    lengths: Lengths,
-    held_out: npt.NDArray[np.bool_],
-    words: str,
-    owners: npt.NDArray[Any] | None,
-) -> str:
-    """Accuracy and tables of held-out rows, by a second model that did not learn from them."""
-    (train, train_lengths), (test, test_lengths) = (_part(held_out == side, lengths) for side in (False, True))
-    other = DensityRatioHMM(**{**estimator.get_params(), "verbose": False})
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            other.fit(X[train], y[train], lengths=train_lengths)
-        found = {
-            method: evaluate(other, X[test], y[test], lengths=test_lengths, method=method, unknown=None)
-            for method in METHODS
-        }
-    except ValueError as error:
-        return f"not measured: {error}"
-    spoken = {"smooth": "smoothed", "filter": "filtered", "frame": "each time step alone"}
-    accuracies = ", ".join(f"{found[method].accuracy:.1%} {spoken[method]}" for method in METHODS)
-    _warn_of_poor(found["smooth"], found["frame"], len(lengths))
-    own = [] if owners is None else [_by_sequence(found["smooth"], owners[test])]
-    tables = "\n\n".join(table.as_text() for table in [*own, *found["smooth"].tables()])
-    return f"{accuracies} ({found['smooth'].n_frames:,} labelled rows, {words}, learned without them)\n\n{tables}\n"
+def _measured(found: Evaluation, words: str) -> str:
+    """Accuracy and tables of held-out rows."""
+    _warn_of_poor(found)
+    accuracies = ", ".join(f"{found.method_accuracies[method]:.1%} {SPOKEN[method]}" for method in METHODS)
+    return f"{accuracies} ({found.n_frames:,} labelled rows, {words}, learned without them)\n\n{found}\n"
 
 
-def _by_sequence(found: Evaluation, owners: npt.NDArray[Any]) -> TextTable:
-    """The accuracy of each held-out sequence by its name."""
-    known = found.truth != UNKNOWN
-    right = found.posteriors.argmax(axis=1) == found.truth
-    rows = []
-    for name in dict.fromkeys(owners.tolist()):
-        own = known & (owners == name)
-        rows.append([printable(name), f"{own.sum():,}", share(right[own].mean()) if own.any() else "-"])
-    left_out = f"; {MOST_NAMED} of {len(rows):,}" if len(rows) > MOST_NAMED else ""
-    return TextTable(f"held-out sequences{left_out}", ["sequence", "time steps", "accuracy"], rows[:MOST_NAMED])
-
-
-def _warn_of_poor(smoothed: Evaluation, alone: Evaluation, n_sequences: int) -> None:
-    """Warn of labels that are worse than the simplest ones, and of smoothing that does harm."""
-    if smoothed.accuracy < smoothed.baseline:
+def _warn_of_poor(found: Evaluation) -> None:
+    """Warn of labels that are worse than the simplest ones."""
+    if found.accuracy < found.baseline:
         warnings.warn(
-            f"the held-out accuracy, {share(smoothed.accuracy)}, is below that of always saying the most frequent "
-            f"label, {share(smoothed.baseline)}: what was learned does not carry over to rows that were held out",
+            f"the held-out accuracy, {share(found.accuracy)}, is below that of always saying the most frequent "
+            f"label, {share(found.baseline)}: what was learned does not carry over to rows that were held out",
             UserWarning,
             stacklevel=2,
         )
-    if n_sequences > 1 and smoothed.accuracy < alone.accuracy - CLEARLY:
-        warnings.warn(
-            f"smoothing, {share(smoothed.accuracy)}, is worse than each time step alone, {share(alone.accuracy)}: "
-            "sequences may differ from one another, for example by offsets, and columns that are standardised within "
-            "each sequence may help",
-            UserWarning,
-            stacklevel=2,
-        )
+
+
+def _is_cross_validated(options: argparse.Namespace) -> bool:
+    return bool(options.cross_validate or options.folds is not None)
+
+
+def _folds(options: argparse.Namespace, lengths: Lengths, sequence: str | None) -> tuple[npt.NDArray[np.int64], str]:
+    """The part of each row that is held out with it, -1 where a row never is, and in words what is held out."""
+    if _is_cross_validated(options):
+        random = np.random.RandomState(options.seed)
+        return sequence_folds(lengths, options.folds, random, f"sequences by {sequence!r}", "--folds")
+    chosen, words = _split(lengths, options.holdout, options.seed, sequence)
+    return np.where(chosen, 0, -1), words
 
 
 def _split(lengths: Lengths, share: float, seed: int, sequence: str | None) -> tuple[npt.NDArray[np.bool_], str]:
@@ -209,9 +189,3 @@ def _split(lengths: Lengths, share: float, seed: int, sequence: str | None) -> t
         chosen.append(number)
         held_out[begins[number] : begins[number] + lengths[number]] = True
     return held_out, f"{len(chosen):,} of {len(lengths):,} sequences by {sequence!r}"
-
-
-def _part(chosen: npt.NDArray[np.bool_], lengths: Lengths) -> tuple[npt.NDArray[np.int64], Lengths]:
-    ends = np.cumsum(lengths)
-    sizes = [int(chosen[end - length : end].sum()) for end, length in zip(ends, lengths, strict=True)]
-    return np.flatnonzero(chosen), [size for size in sizes if size > 0]

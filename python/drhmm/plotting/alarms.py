@@ -10,10 +10,12 @@ from matplotlib.figure import Figure
 
 from .._validation import as_floats
 from ..alarms import Alarm
-from .style import color, new_figure
+from .style import along, color, new_figure
 
 
-def alarms(scores: Any, alarm: Alarm, *, truth: Any = None, figure: Figure | None = None) -> list[Axes]:
+def alarms(
+    scores: Any, alarm: Alarm, *, truth: Any = None, times: Any = None, figure: Figure | None = None
+) -> list[Axes]:
     """Draw when an alarm sounds in one sequence, and why.
 
     Parameters
@@ -24,6 +26,8 @@ def alarms(scores: Any, alarm: Alarm, *, truth: Any = None, figure: Figure | Non
         The alarm, with its levels.
     truth : array of bool, shape (T,), optional
         Time steps at which something was wrong.
+    times : array of shape (T,), optional
+        When each time step was, for the x axis: numbers or dates. They increase.
     figure : matplotlib.figure.Figure, optional
         Where to draw; a new figure by default.
 
@@ -51,6 +55,7 @@ def alarms(scores: Any, alarm: Alarm, *, truth: Any = None, figure: Figure | Non
     wrong = None if truth is None else np.asarray(truth)
     if wrong is not None and (wrong.dtype != np.bool_ or wrong.shape != values.shape):
         raise ValueError(f"truth must have one bool per time step, {len(values)}, got {wrong.dtype} {wrong.shape}")
+    x = along(times, len(values))
     sums, episodes = alarm.follow(values)
     if figure is None:
         figure = new_figure(9, 4)
@@ -61,14 +66,15 @@ def alarms(scores: Any, alarm: Alarm, *, truth: Any = None, figure: Figure | Non
     )
     for k, (axis, (curve, level, title)) in enumerate(zip(axes, panels, strict=True)):
         for episode in episodes:
-            axis.axvspan(episode.begin - 0.5, episode.end - 0.5, color="#BBBBBB", alpha=0.5, linewidth=0)
-        axis.plot(curve, color=color(k), linewidth=0.8)
+            # The line around a band is there however short the alarm is.
+            axis.axvspan(x.borders[episode.begin], x.borders[episode.end], color="#BBBBBB", alpha=0.5, linewidth=1.0)
+        axis.plot(x.places, curve, color=color(k), linewidth=0.8)
         axis.axhline(level, color="#444444", linewidth=0.8, linestyle=":")
         if wrong is not None:
-            places = np.flatnonzero(wrong)
+            places = x.places[wrong]
             bottom = np.full(len(places), 0.02)
             axis.plot(places, bottom, "|", color="#D55E00", markersize=4, transform=axis.get_xaxis_transform())
         axis.set_title(title, loc="left", fontsize=9)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[-1].set_xlabel("time step")
+    x.finish(axes[-1])
     return axes

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .._validation import Array, as_matrix, check_number
-from .style import as_states, axes_or_new, color, runs, state_names
+from .style import along, as_states, axes_or_new, color, runs, state_names
 
 #: Height of the strip of true states, as a share of the axes.
 STRIP = 0.05
@@ -32,6 +32,7 @@ def evidence(
     states: Any = None,
     names: Any = None,
     limit: float | None = None,
+    times: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw what each time step alone says for every state and against the others.
@@ -46,6 +47,8 @@ def evidence(
         Names of the states for the legend, such as ``model.classes``.
     limit : float, optional
         Evidence beyond it, in either direction, is drawn at it; the largest finite value by default.
+    times : array of shape (T,), optional
+        When each time step was, for the x axis: numbers or dates. They increase.
     ax : matplotlib.axes.Axes, optional
         Where to draw; new axes by default.
 
@@ -78,20 +81,20 @@ def evidence(
     if limit is None:
         limit = max(float(finite.max(initial=0.0)), 1e-3)
     check_number(limit, "limit", low=0, low_open=True)
+    x = along(times, n_frames)
     axes = axes_or_new(ax, 10, 3)
     axes.axhline(0, color="#999999", linewidth=0.8, zorder=0)
     drawn = np.clip(heights, -limit, limit)[:, : 1 if n_states == 2 else n_states]
     for state in range(drawn.shape[1]):
         label = f"{labels[0]} against {labels[1]}" if n_states == 2 else labels[state]
-        axes.plot(drawn[:, state], linewidth=0.9, color=color(state), label=label)
+        axes.plot(x.places, drawn[:, state], linewidth=0.9, color=color(state), label=label)
     low, high = np.fmin.reduce(drawn, axis=None, initial=0.0), np.fmax.reduce(drawn, axis=None, initial=0.0)
     margin = 0.05 * max(high - low, 1e-3)
     if truth is not None:
         for begin, end, state in runs(truth):
-            axes.axvspan(begin - 0.5, end - 0.5, 0, STRIP, color=color(state), linewidth=0)
+            axes.axvspan(x.borders[begin], x.borders[end], 0, STRIP, color=color(state), linewidth=0)
     axes.set_ylim(low - (1 if truth is None else 2.5) * margin, high + margin)
-    axes.set_xlim(-0.5, n_frames - 0.5)
-    axes.set_xlabel("time step")
+    x.finish(axes)
     axes.set_ylabel("evidence of a time step, nats")
     axes.legend(frameon=False, fontsize=9, ncols=min(n_states, 8), loc="lower right", bbox_to_anchor=(1, 1))
     return axes

@@ -12,16 +12,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from .._labels import UNKNOWN
+from .._tables import column_names
 from .._validation import as_matrix, as_steps
-from .style import as_curves, as_states, color, new_figure, place_of, runs, state_names
+from .style import Along, along, as_curves, as_states, color, new_figure, place_of, runs, state_names
 
 #: Lines of the columns: greys, which are the colours of no state, first plain and then dashed.
 GREYS = ("#222222", "#777777", "#AAAAAA")
 DASHES = ("-", "--", ":", "-.")
 
 
-def _signal(axes: Axes, samples: npt.NDArray[np.float64], columns: Any, parts: list[int], first: int) -> None:
-    """One line per column, broken at gaps."""
+def _signal(axes: Axes, samples: npt.NDArray[np.float64], columns: Any, parts: list[int], x: Along) -> None:
+    """One line per column, broken at gaps; a single column has its name at the axis."""
     names = [""] * samples.shape[1] if columns is None else [str(name) for name in columns]
     if len(names) != samples.shape[1]:
         raise ValueError(f"columns must have one name for each of {samples.shape[1]} columns, got {len(names)}")
@@ -29,22 +30,22 @@ def _signal(axes: Axes, samples: npt.NDArray[np.float64], columns: Any, parts: l
         style: dict[str, Any] = {"color": GREYS[k % len(GREYS)], "linestyle": DASHES[k // len(GREYS) % len(DASHES)]}
         for begin, end in pairwise(parts):
             label = name if begin == 0 else ""
-            axes.plot(np.arange(begin, end) + first, samples[begin:end, k], linewidth=0.8, label=label, **style)
-    if columns is not None and len(names) <= len(GREYS) * len(DASHES):
+            axes.plot(x.places[begin:end], samples[begin:end, k], linewidth=0.8, label=label, **style)
+    if columns is not None and 1 < len(names) <= len(GREYS) * len(DASHES):
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
-    axes.set_ylabel("signal")
+    axes.set_ylabel(names[0] if len(names) == 1 and names[0] else "signal")
 
 
-def _strip(axes: Axes, states: npt.NDArray[np.int64], name: str, first: int) -> None:
+def _strip(axes: Axes, states: npt.NDArray[np.int64], name: str, x: Along) -> None:
     for begin, end, state in runs(states):
-        axes.axvspan(first + begin - 0.5, first + end - 0.5, color=color(state), linewidth=0)
+        axes.axvspan(x.borders[begin], x.borders[end], color=color(state), linewidth=0)
     axes.set_yticks([])
     axes.set_ylabel(name, rotation=0, ha="right", va="center")
 
 
-def _stack(axes: Axes, posteriors: npt.NDArray[np.float64], first: int) -> None:
+def _stack(axes: Axes, posteriors: npt.NDArray[np.float64], x: Along) -> None:
     """Probabilities of all states on top of one another, each time step as wide as one step."""
-    edges = np.repeat(np.arange(len(posteriors) + 1) + first - 0.5, 2)[1:-1]
+    edges = np.repeat(x.borders, 2)[1:-1]
     heights = np.repeat(posteriors, 2, axis=0).T
     axes.stackplot(edges, heights, colors=[color(k) for k in range(len(heights))], linewidth=0)
     axes.set_ylim(0, 1)
@@ -60,6 +61,7 @@ def sequence(
     names: Any = None,
     columns: Any = None,
     dt: Any = None,
+    times: Any = None,
     first: int = 0,
     title: str | None = None,
     figure: Figure | None = None,
@@ -80,11 +82,14 @@ def sequence(
     names : sequence, optional
         Names of the states for the legend, such as ``model.classes``.
     columns : sequence, optional
-        Names of the columns for a legend beside the signal, such as ``model.feature_names``.
+        Names of the columns, such as ``model.feature_names``; those of a table by default. They are in a legend beside
+        the signal, or for a single column at its axis.
     dt : array of int, shape (T,), optional
         Steps of the chain since the time step before, as in `Model.predict_proba`: a dotted line marks a gap.
+    times : array of shape (T,), optional
+        When each time step was, for the x axis: numbers or dates, such as a column of a table. They increase.
     first : int
-        The number of the first time step.
+        The number of the first time step, where there are no times.
     title : str, optional
         Title of the figure.
     figure : matplotlib.figure.Figure, optional
@@ -103,8 +108,15 @@ def sequence(
     >>> from drhmm.plotting import sequence
     >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
     >>> axes = sequence(X, hmm.predict_proba(X), states=y, names=hmm.classes_)
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"minute": pd.date_range("2026-01-01", periods=300, freq="min"), "east": X[:, 0]})
+    >>> axes = sequence(table[["east"]], hmm.predict_proba(X), times=table.minute)
+    >>> axes[0].get_ylabel(), axes[-1].get_xlabel()
+    ('east', 'minute')
     """
     samples = as_matrix(X, "X")
+    columns = column_names(X) if columns is None else columns
+    x = along(times, len(samples), first)
     curves = as_curves(posteriors, "posteriors")
     panels = {curve: as_matrix(values, place_of("posteriors", curve)) for curve, values in curves.items()}
     n_states = next(iter(panels.values())).shape[1]
@@ -128,24 +140,23 @@ def sequence(
     axes: list[Axes] = list(
         figure.subplots(len(heights), 1, sharex=True, gridspec_kw={"height_ratios": heights}, squeeze=False)[:, 0]
     )
-    _signal(axes[0], samples, columns, [0, *gaps, len(samples)], first)
+    _signal(axes[0], samples, columns, [0, *gaps, len(samples)], x)
     for axis, (strip, codes) in zip(axes[1:], strips.items(), strict=False):
-        _strip(axis, codes, strip, first)
+        _strip(axis, codes, strip, x)
     truth = strips.get("true")
     for axis, (curve, values) in zip(axes[1 + len(strips) :], panels.items(), strict=True):
-        _stack(axis, values, first)
+        _stack(axis, values, x)
         words = [curve] if curve else []
         if truth is not None and (truth != UNKNOWN).any():
             right = (values.argmax(axis=1) == truth)[truth != UNKNOWN]
             words.append(f"{right.mean():.1%} of time steps right")
         axis.set_title(", ".join(words), loc="left", fontsize=9, pad=3)
-    axes[-1].set_xlim(first - 0.5, first + len(samples) - 0.5)
-    axes[-1].set_xlabel("time step")
+    x.finish(axes[-1])
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
         for gap in gaps:
-            axis.axvline(first + gap - 0.5, color="white", linewidth=1.6)
-            axis.axvline(first + gap - 0.5, color="#222222", linewidth=1.0, linestyle=":")
+            axis.axvline(x.borders[gap], color="white", linewidth=1.6)
+            axis.axvline(x.borders[gap], color="#222222", linewidth=1.0, linestyle=":")
     patches = [Patch(color=color(k), label=label) for k, label in enumerate(labels)]
     # A narrow screen shows the left side first.
     place: Any = "outside upper left" if title is None else "outside upper right"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
@@ -25,8 +26,8 @@ def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        With a dot and an error bar for each number, and a ring around the chosen one. The bars are errors of the
-        difference to the largest gain, which has none.
+        With a dot and an error bar for each number, a ring around the chosen one, and the reason as the title. The bars
+        are errors of the difference to the largest gain, which has none.
 
     Examples
     --------
@@ -55,5 +56,6 @@ def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:
     axes.set_xticks(numbers.candidates.tolist())
     axes.set_xlabel("number of states")
     axes.set_ylabel("gain of a held-out frame, nats")
+    axes.set_title(textwrap.fill(numbers.reason, 70), loc="left", fontsize=9)
     axes.legend(frameon=False, fontsize=9, loc="lower right")
     return axes

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 
 from .._labels import UNKNOWN
-from .._validation import as_values, is_missing
+from .._validation import Array, as_values, is_missing
 
 #: Colours that stay apart for colour-blind readers and in print (Okabe and Ito), repeated after eight states.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#666666")
@@ -34,6 +36,44 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     axes: Axes = new_figure(width, height).subplots() if ax is None else ax
     axes.spines[["top", "right"]].set_visible(False)
     return axes
+
+
+@dataclass(frozen=True)
+class Along:
+    """Places of time steps along the x axis, the borders between them, and what the axis shows."""
+
+    places: Array
+    borders: Array
+    name: str = "time step"
+    is_dates: bool = False
+
+    def finish(self, axes: Axes) -> None:
+        """The ends of the axis, its name, and its dates."""
+        if self.is_dates:
+            axes.xaxis_date()
+        axes.set_xlim(self.borders[0], self.borders[-1])
+        axes.set_xlabel(self.name)
+
+
+def along(times: Any, n_frames: int, first: int = 0) -> Along:
+    """The x axis of time steps, which have numbers or the given times, numbers or dates that increase."""
+    if times is None:
+        return Along(np.arange(n_frames) + float(first), np.arange(n_frames + 1) + first - 0.5)
+    values = as_values(times, "times")
+    if values.shape != (n_frames,):
+        raise ValueError(f"times must have one value per time step, {n_frames}, got shape {values.shape}")
+    if values.dtype.kind in "SU" or any(isinstance(value, str) for value in values[:1]):
+        raise ValueError(f"times must be numbers or dates, got the text {values[0]!r}; try pandas.to_datetime")
+    is_dates = values.dtype.kind in "MO"
+    places = np.asarray(date2num(values) if is_dates else values, dtype=np.float64)
+    wrong = np.flatnonzero(~(np.diff(places) > 0))
+    if len(wrong) > 0:
+        row = int(wrong[0])
+        raise ValueError(f"times must increase, got {values[row + 1]} after {values[row]} at time step {row + 1}")
+    middles = (places[1:] + places[:-1]) / 2
+    half = float(np.median(np.diff(places))) / 2 if n_frames > 1 else 0.5
+    borders = np.concatenate([places[:1] - half, middles, places[-1:] + half])
+    return Along(places, borders, str(getattr(times, "name", None) or "time"), is_dates)
 
 
 def unit_square(axes: Axes, across: str, up: str) -> None:

@@ -1,0 +1,208 @@
+"""Cross-validation over whole sequences: each is labelled by a model that has not learned from it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from ._labels import as_labels, encode
+from ._sequences import Sequences, as_sequences
+from ._tables import NamedColumns, feature_names_of
+from ._text_tables import printable
+from ._validation import Lengths, as_values, check_integer, thread_count
+from .estimator import DensityRatioHMM
+from .evaluation import Evaluation, evaluation_of
+from .features import random_state_of
+from .model import METHODS, Method, Model
+from .novelty import among_known
+from .progress import no_progress, progress_bar
+from .selection import N_FOLDS, contiguous_folds, drawn_folds
+
+#: Sequences that are held out one by one by default, at most.
+MOST_ONE_BY_ONE = 10
+
+Folds = npt.NDArray[np.int64]
+
+
+def cross_validate(
+    estimator: DensityRatioHMM,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    lengths: npt.ArrayLike | None = None,
+    sequence_id: npt.ArrayLike | None = None,
+    dt: npt.ArrayLike | None = None,
+    n_folds: int | None = None,
+    method: Method = "smooth",
+    lag: int | None = None,
+    random_state: Any = 0,
+) -> Evaluation:
+    """How good models are on whole sequences that they have not learned from, all sequences in turn.
+
+    The sequences are divided into parts. Each part is labelled by a model that has learned from the other parts, and
+    the figures are those of all parts together. A single sequence is cut into blocks.
+
+    Parameters
+    ----------
+    estimator : DensityRatioHMM
+        The settings; it is not changed.
+    X : array of shape (T, d), or list of such arrays
+        Samples.
+    y : array of shape (T,), or list of such arrays
+        True labels; time steps of unknown label, as in `DensityRatioHMM`, are learned from but do not count.
+    lengths, sequence_id
+        As in `DensityRatioHMM.fit`.
+    dt
+        As in `Model.predict_proba`; in learning a gap ends a sequence.
+    n_folds : int, optional
+        Parts that are held out in turn. By default each sequence is a part of its own if there are at most 10, and
+        there are 5 parts otherwise.
+    method, lag
+        How posteriors are inferred, as in `Model.predict_proba`.
+    random_state : int, RandomState or None
+        Seed of the parts.
+
+    Returns
+    -------
+    Evaluation
+        The figures of `evaluate`, with the accuracy of each sequence and of each method. Its ``model`` has learned from
+        all sequences; its ``hint`` says what to try where the sequences seem to differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drhmm import DensityRatioHMM, cross_validate
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> person = np.repeat(["Ada", "Bela", "Cleo"], 100)
+    >>> evaluation = cross_validate(DensityRatioHMM(n_basis=30, random_state=0), X, y, sequence_id=person)
+    >>> bool(evaluation.accuracy > 0.9)
+    True
+    >>> list(evaluation.sequence_accuracies)
+    ['Ada', 'Bela', 'Cleo']
+    """
+    if not isinstance(estimator, DensityRatioHMM):
+        raise ValueError(f"estimator must be a DensityRatioHMM, got {type(estimator).__name__}")
+    sequences, names = as_sequences(X, lengths, sequence_id, dt), feature_names_of(X)
+    labels = as_labels(y, sequences)
+    folds, words = sequence_folds(sequences.lengths, n_folds, random_state_of(random_state))
+    owners: npt.NDArray[Any] | None = None
+    if sequence_id is None and len(sequences.lengths) > 1:
+        owners = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
+    elif len(sequences.lengths) > 1:
+        owners = sequences.arrange(as_values(sequence_id, "sequence_id"))
+    samples: Any = sequences.samples.astype(sequences.dtype, copy=False)
+    samples = samples if names is None else NamedColumns(samples, names)
+    model = clone(estimator).fit(samples, labels, lengths=sequences.unbroken).model_
+    model.check_method(method, METHODS, lag)
+    return held_out(estimator, model, sequences, labels, folds, words, owners, method, lag)
+
+
+def sequence_folds(
+    lengths: Lengths, n_folds: int | None, random: np.random.RandomState, what: str = "sequences", name: str = "n_folds"
+) -> tuple[Folds, str]:
+    """The part of each row, and the parts in words: whole sequences, or blocks where there is one sequence."""
+    if n_folds is not None:
+        check_integer(n_folds, name, low=2)
+    if len(lengths) == 1:
+        number = N_FOLDS if n_folds is None else n_folds
+        if number > lengths[0]:
+            raise ValueError(f"{name} is {number}, but the sequence has {lengths[0]} rows")
+        return contiguous_folds(lengths, number), f"each of {number} blocks of the sequence held out in turn"
+    number = (len(lengths) if len(lengths) <= MOST_ONE_BY_ONE else N_FOLDS) if n_folds is None else n_folds
+    if number > len(lengths):
+        raise ValueError(f"{name} is {number}, but there are {len(lengths)} {what}")
+    folds = np.repeat(drawn_folds(len(lengths), number, random), lengths)
+    if number == len(lengths):
+        return folds, f"each of {number} {what} held out in turn"
+    return folds, f"{len(lengths):,} {what} in {number} parts, each held out in turn"
+
+
+def held_out(
+    estimator: DensityRatioHMM,
+    model: Model,
+    sequences: Sequences,
+    labels: npt.NDArray[Any],
+    folds: Folds,
+    words: str,
+    owners: npt.NDArray[Any] | None = None,
+    method: str = "smooth",
+    lag: int | None = None,
+) -> Evaluation:
+    """The figures of the rows of all folds together, each fold by a model that has learned from all other rows.
+
+    Rows of the fold -1 are never held out. The model has learned from all rows, and says which classes there are.
+    """
+    truth = encode(labels, model.classes, sequences, allow_unknown=True, unknown=estimator.unknown)
+    code_of = {label: code for code, label in enumerate(model.classes.tolist())}
+    posteriors = {one: np.zeros((len(truth), model.n_states)) for one in METHODS}
+    threads, n_folds = thread_count(estimator.n_threads), int(folds.max()) + 1
+    progress = progress_bar("held-out parts") if estimator.verbose else no_progress
+    for fold in range(n_folds):
+        own = folds == fold
+        _warn_of_lost_classes(model, truth, own)
+        rows, train = _taken(sequences, ~own)
+        learned = _learned(estimator, train, labels[rows], fold)
+        rows, test = _taken(sequences, own)
+        places = [code_of[label] for label in learned.classes.tolist()]
+        for one, found in posteriors.items():
+            inferred = learned._all_posteriors(test, one, lag if one == method else None, threads)
+            found[np.ix_(rows, places)] = among_known(inferred, learned.n_states, test.row)
+        progress(fold + 1, n_folds, "")
+    rows, measured = _taken(sequences, folds >= 0)
+    found = {
+        one: evaluation_of(
+            model,
+            measured.samples,
+            values[rows],
+            truth[rows],
+            measured.lengths,
+            one,
+            measured.dt,
+            sequence_names=None if owners is None else owners[rows],
+            origin=words,
+        )
+        for one, values in posteriors.items()
+    }
+    accuracies = {one: evaluation.accuracy for one, evaluation in found.items()}
+    return found[method].with_accuracies(accuracies)
+
+
+def _taken(sequences: Sequences, chosen: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], Sequences]:
+    """Some rows: what follows one another in a sequence stays together."""
+    rows = np.flatnonzero(chosen)
+    owners = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)[rows]
+    begins = np.ones(len(rows), dtype=bool)
+    begins[1:] = (np.diff(rows) > 1) | (np.diff(owners) > 0)
+    lengths: Lengths = np.diff(np.append(np.flatnonzero(begins), len(rows))).tolist()
+    order = rows if sequences.order is None else sequences.order[rows]
+    dt = None if sequences.dt is None else np.where(begins, 1, sequences.dt[rows])
+    return rows, Sequences(np.ascontiguousarray(sequences.samples[rows]), lengths, sequences.dtype, order, dt=dt)
+
+
+def _learned(estimator: DensityRatioHMM, train: Sequences, labels: npt.NDArray[Any], fold: int) -> Model:
+    """A model of some sequences; warnings are those of the model of all sequences."""
+    samples = train.samples.astype(train.dtype, copy=False)
+    other = clone(estimator).set_params(verbose=False)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return other.fit(samples, labels, lengths=train.unbroken).model_
+    except ValueError as error:
+        raise ValueError(f"without the held-out part {fold}: {error}") from error
+
+
+def _warn_of_lost_classes(model: Model, truth: npt.NDArray[np.int64], own: npt.NDArray[np.bool_]) -> None:
+    """Warn of labels that are in one part only: nobody can learn them from the others."""
+    lost = np.setdiff1d(truth[own], truth[~own])
+    for label in model.classes[lost[lost >= 0]].tolist():
+        warnings.warn(
+            f"the label {printable(label)} is in one held-out part only: all its time steps count as wrong, as no "
+            "other part shows it",
+            UserWarning,
+            stacklevel=4,
+        )
