@@ -22,6 +22,9 @@ import live
 from drhmm import DensityRatioHMM, ImpossibleDataError, Stream, StreamBatch
 from problems import blobs
 
+# Sequences of missing samples are drawn, too.
+pytestmark = pytest.mark.filterwarnings("ignore:no row has evidence")
+
 TOLERANCE = 1e-12
 
 
