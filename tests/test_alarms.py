@@ -220,18 +220,19 @@ def test_the_event_of_a_begin_has_the_columns_that_stick_out(model, alarm):
     sequences.step(observation)
     (event,) = sequences.events(observation)
     assert next(iter(event["columns"])) == "heat"
-    assert event["level"] == "frame"
+    assert event["cause"] == "frame"
     assert event["score"] > alarm.frame_level
 
 
-def test_the_event_of_a_sum_has_its_score(model, alarm):
+def test_the_event_of_a_sum_has_the_sum_and_the_score_of_its_peak(model, alarm):
     sequences = FollowedSequences(model, {"lag": 0, "step": None}, alarm)
     scores = model.novelty_score(FAULTY)
     events, slow = [], Observation(FAULTY[np.flatnonzero((scores > 0.3) & (scores < alarm.frame_level))[0]])
     while not events:
         sequences.step(slow)
         events = sequences.events(slow)
-    assert (events[0]["level"], events[0]["score"] > alarm.sum_level) == ("sum", True)
+    assert events[0]["cause"] == "sum"
+    assert events[0]["alarm_sum"] > alarm.sum_level > events[0]["score"]
 
 
 class TestFiles:

@@ -257,6 +257,16 @@ class TestPredict:
         assert [row["state"] for row in rows] == model.classes[posteriors.argmax(axis=1)].tolist()
         assert rows[41]["minute"] == "46"
 
+    def test_keeps_the_columns_that_are_asked_for(self, folder, columns, capsys):
+        rows = list(csv.DictReader(io.StringIO(self.run(folder, capsys, "--keep", "speed,person").out)))
+        assert list(rows[0])[:4] == ["person", "minute", "speed", "state"]
+        assert [float(row["speed"]) for row in rows] == [float(value) for value in columns["speed"]]
+
+    def test_a_column_to_keep_that_is_not_there_is_named(self, folder, capsys):
+        arguments = ["predict", str(folder / "model.drhmm"), str(folder / "data.csv"), "--keep", "sped"]
+        assert main(arguments) == 2
+        assert "--keep: there is no column 'sped', did you mean 'speed'?" in capsys.readouterr().err
+
     def test_interleaved_sequences_and_shuffled_columns(self, folder, model, columns, capsys):
         order = np.arange(ROWS).reshape(3, 80).T.ravel()
         shuffled = {name: [columns[name][row] for row in order] for name in reversed(columns)}
@@ -796,6 +806,7 @@ BAD_TABLES = {
     "a word": ("a,b,y\n1,2,0\n1,x,1\n", "line 3, column 'b': not a number: 'x'"),
     "a word late": ("a,b,y\n" + "1,2,0\n" * 60_000 + "1,x,1\n", "line 60002, column 'b': not a number: 'x'"),
     "infinity": ("a,b,y\n1,-inf,0\n", "line 2, column 'b': an infinite value: '-inf'"),
+    "semicolons": ("a;b;y\n1,5;2,5;0\n", "line 1: the fields are separated by semicolons instead of commas"),
     "a short row": ("a,b,y\n1,2,0\n\n1,2\n", "line 4: 2 fields instead of 3"),
     "a quoted line break before it": ('a,b,y\n1,2,"0\n0"\n1,x,1\n', "line 4, column 'b': not a number: 'x'"),
     "no names": ("1,2,0\n1,2,1\n", "line 1: the first line has numbers where names should be; use --no-header"),

@@ -66,7 +66,7 @@ class TestHoldOut:
         output = ["--output", str(folder / "other.drhmm"), "--basis", "30", "--holdout", "0.3"]
         assert main(["fit", str(folder / "data.csv"), *NAMED, *output]) == 0
         printed = capsys.readouterr().out
-        assert "10 sequences" in printed
+        assert "5 values of 'person', in 10 pieces by gaps" in printed
         assert "(80 labelled rows, 1 of 5 sequences by 'person', learned without them)" in printed
 
     def test_prints_classes_and_segments(self, folder, capsys):

@@ -133,11 +133,12 @@ def _warn_of_unsuitable_step(steps: Array, step: float, in_seconds: bool, name: 
     if len(steps) < FEWEST_DISTANCES or (sum(shares) <= MOST_OTHERS and shares[1] == 0):
         return
     unit = " s" if in_seconds else ""
+    median = f"{float(np.median(steps)) * step:g}{unit}"
+    usual = "" if median == f"{step:g}{unit}" else f", whose median distance is {median}"
     warn(
-        f"column {name!r}: a step of {step:g}{unit} does not suit the times, whose median distance is "
-        f"{float(np.median(steps)) * step:g}{unit}: {shares[0]:.1%} of the rows come after a gap, and {shares[1]:.1%} "
-        "are closer than half a step to the one before. Give another step, or no column of times if rows follow one "
-        "another all the same, such as business days",
+        f"column {name!r}: a step of {step:g}{unit} does not suit the times{usual}: {shares[0]:.1%} of the rows come "
+        f"after a gap, and {shares[1]:.1%} are closer than half a step to the one before. Give another step, or no "
+        "column of times if rows follow one another all the same, such as business days",
     )
 
 

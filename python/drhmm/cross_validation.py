@@ -148,10 +148,10 @@ def held_out(
         rows, train = _taken(sequences, ~own)
         learned = _learned(estimator, train, labels[rows], fold)
         rows, test = _taken(sequences, own)
-        places = [code_of[label] for label in learned.classes.tolist()]
-        for one, found in posteriors.items():
+        places = np.array([code_of[label] for label in learned.classes.tolist()])
+        for one, values in posteriors.items():
             inferred = learned._all_posteriors(test, one, lag if one == method else None, threads)
-            found[np.ix_(rows, places)] = among_known(inferred, learned.n_states, test.row)
+            values[np.ix_(rows, places)] = among_known(inferred, learned.n_states, test.row)
         progress(fold + 1, n_folds, "")
     rows, measured = _taken(sequences, folds >= 0)
     found = {
@@ -191,9 +191,10 @@ def _learned(estimator: DensityRatioHMM, train: Sequences, labels: npt.NDArray[A
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return other.fit(samples, labels, lengths=train.unbroken).model_
+            model: Model = other.fit(samples, labels, lengths=train.unbroken).model_
     except ValueError as error:
         raise ValueError(f"without the held-out part {fold}: {error}") from error
+    return model
 
 
 def _warn_of_lost_classes(model: Model, truth: npt.NDArray[np.int64], own: npt.NDArray[np.bool_]) -> None:

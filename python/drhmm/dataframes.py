@@ -339,7 +339,7 @@ def cross_validate(
     column = None if sequence is None else _frame(df)[sequence].to_numpy()
     found = of_arrays(
         estimator,
-        NamedColumns(rows.samples, names),  # type: ignore[arg-type]
+        NamedColumns(rows.samples, names),
         y,
         sequence_id=None if column is None else rows.arrange(as_values(column, f"column {sequence!r}")),
         dt=rows.gaps(used),

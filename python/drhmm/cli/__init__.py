@@ -133,7 +133,8 @@ def _add_predict(commands: Commands) -> None:
         commands,
         "predict",
         "states and probabilities of the rows of a table",
-        "Write the most probable state of every row, its probability, and the probability of the unknown.",
+        "Write the most probable state of every row, its probability, and the probability of the unknown, in the\n"
+        "order of the rows. The columns of sequence and time stand beside them, and those of --keep.",
         "drhmm predict walks.drhmm new.csv --sequence person --output states.csv",
     )
     _add_model_and_columns(command)
@@ -147,6 +148,9 @@ def _add_predict(commands: Commands) -> None:
     )
     command.add_argument("--lag", type=int, help="given the next LAG rows only")
     command.add_argument("--probabilities", action="store_true", help="one column more for each state")
+    command.add_argument(
+        "--keep", type=_names, default=[], metavar="A,B,...", help="columns of the table to write beside the states"
+    )
 
 
 def _add_model_and_columns(command: _Parser) -> None:
@@ -216,6 +220,9 @@ def _add_stream(commands: Commands) -> None:
         "Read one observation per line from standard input, CSV (with a line of names, or columns in the order of the\n"
         "model) or JSON (objects or lists), and write one JSON line for each. An empty field or null is a missing\n"
         'value. With --false-alarms there are further lines with an entry "event", when an alarm begins and ends.\n'
+        'Their entries are those of an Episode in Python: "cause" is the level that was exceeded first, "frame" or\n'
+        '"sum", "score" the novelty score of the peak so far, and "columns" what sticks out. Where an alarm begins,\n'
+        '"alarm_sum" is the cumulative sum.\n'
         "With --snapshot, the state is read from the file if it is there, and written on exit, on SIGTERM and\n"
         "every N observations. Do not send observations again that were answered before a restart. Status 1 means\n"
         "that an answer could not be delivered. The message names the first observation without an answer, and the\n"

@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
     lengths = sequences.unbroken
     column = columns.sequence_of(table)
     folds, words = _folds(options, rows.lengths, column) if is_measured else (None, "")
-    say(f"read {options.data}: {_described(X, y, lengths, names, options.window)}")
+    say(f"read {options.data}: {_described(X, y, rows.lengths, lengths, names, options.window, column)}")
 
     verbose = not options.quiet and sys.stderr.isatty()
     estimator = DensityRatioHMM(
@@ -101,9 +101,15 @@ def run(options: argparse.Namespace) -> None:
     say(f"saved {options.output}: {options.output.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
 
 
-def _described(X: Array, y: Any, lengths: Lengths, names: list[str], window: int) -> str:
+def _described(
+    X: Array, y: Any, whole: Lengths, lengths: Lengths, names: list[str], window: int, sequence: str | None
+) -> str:
     parts = [f"{len(X):,} rows", f"{len(names)} features ({', '.join(names)})"]
-    parts.append("1 sequence" if len(lengths) == 1 else f"{len(lengths):,} sequences")
+    number = "1 sequence" if len(whole) == 1 else f"{len(whole):,} sequences"
+    if len(lengths) > len(whole):
+        number = f"{len(whole):,} values of {sequence!r}" if len(whole) > 1 else number
+        number += f", in {len(lengths):,} pieces by gaps"
+    parts.append(number)
     missing = int(np.isnan(X).any(axis=1).sum())
     if missing:
         parts.append(f"{missing:,} rows with a missing value")

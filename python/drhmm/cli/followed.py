@@ -71,13 +71,12 @@ class Followed:
         event |= {"event": name, "frame": frame}
         if time is not None:
             event["time"] = time
-        score = episode.score
         if name == "alarm ends":
             event |= {"begin": episode.begin, "end": episode.end, "peak": episode.peak}
-        elif episode.cause == "sum":
-            score = self.stream.alarm_sum
+        else:
+            event["alarm_sum"] = self.stream.alarm_sum
         columns = {str(column): share for column, share in episode.columns}
-        return event | {"level": episode.cause, "score": score, "columns": columns}
+        return event | {"cause": episode.cause, "score": episode.score, "columns": columns}
 
     def pending(self) -> Iterator[dict[str, Any]]:
         """Answers to the time steps that wait, at the end of the sequence."""

@@ -27,7 +27,10 @@ def run(options: argparse.Namespace) -> None:
     names = model_features(model, columns, table, options.header)
     if options.label is not None:
         table.column(options.label, "--label")
-    for name in (columns.sequence, columns.time):
+    for name in options.keep:
+        table.column(name, "--keep")
+    kept = dict.fromkeys(name for name in (columns.sequence, columns.time, *options.keep) if name is not None)
+    for name in kept:
         if name in result_names(model, options.method, options.probabilities):
             raise InputError(f"the column {name!r} has the name of a column of the result", options.data)
     rows, _ = ordered(table, columns, columns.step(options.step, model))
@@ -42,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
             None if table.lines is None else int(table.lines[row]),
         ) from None
     back = np.argsort(rows.order, kind="stable")
-    passed = {name: table.columns[name] for name in (columns.sequence, columns.time) if name is not None}
+    passed = {name: table.columns[name] for name in kept}
     predicted = {name: values[back] for name, values in result.items()}
     write_table(options.output, {**passed, **predicted})
     if options.label is not None:

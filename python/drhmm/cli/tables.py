@@ -190,6 +190,8 @@ def _read_text(path: Path, delimiter: str, header: bool, as_they_are: Collection
                     names = header_names(fields, path, reader.line_num) if header else numbered_names(fields)
                     if header:
                         continue
+                if len(names) == 1:
+                    _refuse_other_separator(names[0], fields, delimiter, path)
                 if len(fields) != len(names):
                     raise InputError(f"{len(fields)} fields instead of {len(names)}", path, reader.line_num)
                 rows.append(fields)
@@ -210,6 +212,20 @@ def _read_text(path: Path, delimiter: str, header: bool, as_they_are: Collection
     parts = list(zip(*blocks, strict=True)) if blocks else [(np.empty(0),)] * len(names)
     columns = {name: np.concatenate(part) for name, part in zip(names, parts, strict=True)}
     return Table(path, columns, np.array(lines, dtype=np.int64))
+
+
+def _refuse_other_separator(name: str, fields: Sequence[str], delimiter: str, path: Path) -> None:
+    """Raise an InputError for a table of one column if another sign stands in its name and between its fields."""
+    words = {",": "commas", "\t": "tabs", ";": "semicolons"}
+    for sign, word in words.items():
+        if sign != delimiter and sign in name and any(sign in field for field in fields):
+            decimal = ", decimal=','" if sign == ";" else ""
+            raise InputError(
+                f"the fields are separated by {word} instead of {words[delimiter]}; "
+                f"pandas.read_csv(file, sep={sign!r}{decimal}).to_csv(other, index=False) makes a file with commas",
+                path,
+                1,
+            )
 
 
 def _first_bad_line(path: Path) -> int:

@@ -58,14 +58,15 @@ class Along:
 def along(times: Any, n_frames: int, first: int = 0) -> Along:
     """The x axis of time steps, which have numbers or the given times, numbers or dates that increase."""
     if times is None:
-        return Along(np.arange(n_frames) + float(first), np.arange(n_frames + 1) + first - 0.5)
+        numbers = np.arange(first, first + n_frames + 1, dtype=np.float64)
+        return Along(numbers[:-1], numbers - 0.5)
     values = as_values(times, "times")
     if values.shape != (n_frames,):
         raise ValueError(f"times must have one value per time step, {n_frames}, got shape {values.shape}")
     if values.dtype.kind in "SU" or any(isinstance(value, str) for value in values[:1]):
         raise ValueError(f"times must be numbers or dates, got the text {values[0]!r}; try pandas.to_datetime")
     is_dates = values.dtype.kind in "MO"
-    places = np.asarray(date2num(values) if is_dates else values, dtype=np.float64)
+    places = np.asarray(date2num(values) if is_dates else values, dtype=np.float64)  # type: ignore[no-untyped-call]
     wrong = np.flatnonzero(~(np.diff(places) > 0))
     if len(wrong) > 0:
         row = int(wrong[0])
