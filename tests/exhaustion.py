@@ -47,8 +47,8 @@ def small_model() -> drhmm.Model:
 
 def fitting(n_threads):
     """Cross-validation; the estimator stays unfitted, and can be fitted afterwards."""
-    X, y = data(3000)
-    estimator = DensityRatioHMM(n_basis=600, evidence_scale=1.0, random_state=0, n_threads=n_threads)
+    X, y = data(1500)
+    estimator = DensityRatioHMM(n_basis=250, evidence_scale=1.0, random_state=0, n_threads=n_threads)
 
     def work():
         estimator.__dict__.pop("model_", None)
@@ -57,7 +57,7 @@ def fitting(n_threads):
     def check():
         assert not hasattr(estimator, "model_")
 
-    return work, check, 400e6
+    return work, check, 40e6
 
 
 def predicting(n_threads):

@@ -156,7 +156,7 @@ def select_states(
     --------
     >>> from drhmm import select_states
     >>> from drhmm.datasets import blobs
-    >>> X, _ = blobs(600, random_state=0)
+    >>> X, _ = blobs(300, random_state=0)
     >>> select_states(X, range(2, 5), random_state=0).n_states
     3
     """
