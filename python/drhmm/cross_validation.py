@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -169,7 +170,7 @@ def held_out(
         for one, values in posteriors.items()
     }
     accuracies = {one: evaluation.accuracy for one, evaluation in found.items()}
-    return found[method].with_accuracies(accuracies)
+    return replace(found[method], method_accuracies=accuracies)
 
 
 def _taken(sequences: Sequences, chosen: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], Sequences]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -146,10 +146,6 @@ class Evaluation:
             "held-out sequences differ from those learned from. Try columns standardised per sequence (page After "
             'fit, "When sequences differ")'
         )
-
-    def with_accuracies(self, accuracies: Mapping[str, float]) -> Evaluation:
-        """The same, with the accuracy of every method."""
-        return replace(self, method_accuracies=dict(accuracies))
 
     def _by_sequence(self) -> dict[Any, tuple[int, float]]:
         """Labelled time steps and accuracy of each sequence, in order of appearance."""

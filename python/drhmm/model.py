@@ -43,6 +43,8 @@ PathMethod: TypeAlias = Literal["smooth", "filter", "frame", "viterbi"]
 
 METHODS = get_args(Method)
 PATH_METHODS = get_args(PathMethod)
+#: Rows from which on it is worth a warning that none of them has evidence; fewer may be a gap in live data.
+FEWEST_ROWS_TO_WARN = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,7 +409,7 @@ class Model:
     ) -> tuple[Sequences, int]:
         self.check_method(method, methods, lag)
         sequences, threads = self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
-        if not sequences.has_frame(self.window):
+        if sum(sequences.lengths) >= FEWEST_ROWS_TO_WARN and not sequences.has_frame(self.window):
             needed = "" if self.window == 1 else f", or fewer than window={self.window} rows before it"
             warn(f"no row has evidence: every row of X has a NaN{needed}; the states are those of the chain alone")
         return sequences, threads
