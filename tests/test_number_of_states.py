@@ -180,6 +180,18 @@ class TestSelectStates:
         with pytest.warns(UserWarning, match="no number of states has a gain above 0, the largest is -"):
             select_states(X, [2, 3], random_state=0)
 
+    def test_learning_sees_the_borders_between_sequences(self, monkeypatch):
+        learned_from = []
+
+        def held_out(settings, number, train, test, threads):
+            learned_from.extend(train.lengths)
+            return np.zeros(len(test.lengths)), np.full(len(test.lengths), 1)
+
+        monkeypatch.setattr("drhmm.number_of_states._held_out", held_out)
+        with pytest.warns(UserWarning, match="no number of states"):
+            select_states(X, [2], lengths=[40] * 10, random_state=0)
+        assert set(learned_from) == {40}
+
     def test_too_few_rows_are_refused(self):
         with pytest.raises(ValueError, match="too few to hold out 3 parts with window=4"):
             select_states(X[:9], [2], estimator=DensityRatioHMM(window=4))

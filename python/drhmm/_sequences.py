@@ -63,6 +63,17 @@ class Sequences:
         present = np.insert(~np.isnan(self.samples).any(axis=1), begins, False)
         return bool(np.diff(np.flatnonzero(~present)).max() > window)
 
+    def taken(self, chosen: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], Sequences]:
+        """Some rows, and their places: what follows one another in a sequence stays together."""
+        rows = np.flatnonzero(chosen)
+        owners = np.repeat(np.arange(len(self.lengths)), self.lengths)[rows]
+        begins = np.ones(len(rows), dtype=bool)
+        begins[1:] = (np.diff(rows) > 1) | (np.diff(owners) > 0)
+        lengths: Lengths = np.diff(np.append(np.flatnonzero(begins), len(rows))).tolist()
+        order = rows if self.order is None else self.order[rows]
+        dt = None if self.dt is None else np.where(begins, 1, self.dt[rows])
+        return rows, Sequences(np.ascontiguousarray(self.samples[rows]), lengths, self.dtype, order, dt=dt)
+
     def row(self, place: int) -> int:
         """The caller's row of a place among the rows of whole sequences."""
         return place if self.order is None else int(self.order[place])

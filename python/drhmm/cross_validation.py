@@ -15,6 +15,7 @@ from ._sequences import Sequences, as_sequences
 from ._tables import NamedColumns, feature_names_of
 from ._text_tables import printable
 from ._validation import Lengths, as_values, check_integer, thread_count
+from ._warnings import warn
 from .estimator import DensityRatioHMM
 from .evaluation import Evaluation, evaluation_of
 from .features import random_state_of
@@ -146,15 +147,15 @@ def held_out(
     for fold in range(n_folds):
         own = folds == fold
         _warn_of_lost_classes(model, truth, own)
-        rows, train = _taken(sequences, ~own)
+        rows, train = sequences.taken(~own)
         learned = _learned(estimator, train, labels[rows], fold)
-        rows, test = _taken(sequences, own)
+        rows, test = sequences.taken(own)
         places = np.array([code_of[label] for label in learned.classes.tolist()])
         for one, values in posteriors.items():
             inferred = learned._all_posteriors(test, one, lag if one == method else None, threads)
             values[np.ix_(rows, places)] = among_known(inferred, learned.n_states, test.row)
         progress(fold + 1, n_folds, "")
-    rows, measured = _taken(sequences, folds >= 0)
+    rows, measured = sequences.taken(folds >= 0)
     found = {
         one: evaluation_of(
             model,
@@ -171,18 +172,6 @@ def held_out(
     }
     accuracies = {one: evaluation.accuracy for one, evaluation in found.items()}
     return replace(found[method], method_accuracies=accuracies)
-
-
-def _taken(sequences: Sequences, chosen: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], Sequences]:
-    """Some rows: what follows one another in a sequence stays together."""
-    rows = np.flatnonzero(chosen)
-    owners = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)[rows]
-    begins = np.ones(len(rows), dtype=bool)
-    begins[1:] = (np.diff(rows) > 1) | (np.diff(owners) > 0)
-    lengths: Lengths = np.diff(np.append(np.flatnonzero(begins), len(rows))).tolist()
-    order = rows if sequences.order is None else sequences.order[rows]
-    dt = None if sequences.dt is None else np.where(begins, 1, sequences.dt[rows])
-    return rows, Sequences(np.ascontiguousarray(sequences.samples[rows]), lengths, sequences.dtype, order, dt=dt)
 
 
 def _learned(estimator: DensityRatioHMM, train: Sequences, labels: npt.NDArray[Any], fold: int) -> Model:
@@ -202,9 +191,7 @@ def _warn_of_lost_classes(model: Model, truth: npt.NDArray[np.int64], own: npt.N
     """Warn of labels that are in one part only: nobody can learn them from the others."""
     lost = np.setdiff1d(truth[own], truth[~own])
     for label in model.classes[lost[lost >= 0]].tolist():
-        warnings.warn(
+        warn(
             f"the label {printable(label)} is in one held-out part only: all its time steps count as wrong, as no "
-            "other part shows it",
-            UserWarning,
-            stacklevel=4,
+            "other part shows it"
         )

@@ -16,6 +16,7 @@ from ._sequences import Sequences, as_sequences
 from ._tables import feature_names_of
 from ._text_tables import TextTable
 from ._validation import Array, Lengths, check_integer, check_number, thread_count
+from ._warnings import warn
 from .estimator import DensityRatioHMM
 from .features import random_state_of
 from .progress import no_progress, progress_bar
@@ -184,8 +185,8 @@ def select_states(
     unit_gains, weights, done = np.zeros((len(numbers), len(units))), np.zeros(len(units)), 0
     for fold in range(n_folds):
         own = np.flatnonzero(folds == fold)
-        rest = [(begin, end) for k, (begin, end) in enumerate(units) if folds[k] != fold]
-        train, test = _taken(sequences, _joined(rest)), _taken(sequences, [units[k] for k in own])
+        _, train = sequences.taken(np.repeat(folds != fold, [end - begin for begin, end in units]))
+        test = _taken(sequences, [units[k] for k in own])
         for k, number in enumerate(numbers):
             gains, counts = _held_out(settings, number, train, test, threads)
             unit_gains[k, own] = gains / np.maximum(counts, 1)
@@ -193,11 +194,9 @@ def select_states(
             progress(done, n_folds * len(numbers), f"{number} states")
     found = _chosen(np.array(numbers), unit_gains[:, weights > 0], weights[weights > 0], words, share)
     if found.gains.max() <= 0:
-        warnings.warn(
+        warn(
             f"no number of states has a gain above 0, the largest is {found.gains.max():.4f}: none describes held-out "
-            "time steps better than one state; other columns, a window or more data may help",
-            UserWarning,
-            stacklevel=2,
+            "time steps better than one state; other columns, a window or more data may help"
         )
     return found
 
@@ -216,17 +215,6 @@ def _units(lengths: Lengths, window: int, n_folds: int) -> tuple[list[tuple[int,
     if len(blocks) < n_folds:
         raise ValueError(f"X has {sum(lengths)} rows, too few to hold out {n_folds} parts with window={window}")
     return blocks, f"{len(blocks)} blocks of about {round(sum(lengths) / len(blocks))} time steps"
-
-
-def _joined(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Blocks that follow one another as one, so that learning sees no border between them."""
-    joined: list[tuple[int, int]] = []
-    for begin, end in parts:
-        if joined and joined[-1][1] == begin:
-            joined[-1] = joined[-1][0], end
-        else:
-            joined.append((begin, end))
-    return joined
 
 
 def _taken(sequences: Sequences, parts: list[tuple[int, int]]) -> Sequences:
