@@ -277,11 +277,10 @@ def evaluate(
         raise ValueError("the model remembers no column of labels: give label")
     if column not in frame.columns:
         raise ValueError(f"label: df has {no_column(column, frame.columns, _index(frame))}")
-    rows, dt = _rows_for(fitted, frame, sequence, time, step, features, column)
-    sequences = replace(fitted.read(rows.samples, rows.lengths, dt=dt), order=rows.order)
+    sequences = _sequences_for(fitted, frame, sequence, time, step, features, column)
     labels = as_values(plain_labels(frame[column]), f"column {column!r}")
     column = remembered(fitted, "sequence", sequence, frame.columns)
-    owners = None if column is None else rows.arrange(as_values(frame[column].to_numpy(), f"column {column!r}"))
+    owners = None if column is None else sequences.arrange(as_values(frame[column].to_numpy(), f"column {column!r}"))
     return evaluation.of_sequences(fitted, sequences, labels, method, lag, unknown, n_threads, owners)
 
 

@@ -409,7 +409,7 @@ class Model:
     ) -> tuple[Sequences, int]:
         self.check_method(method, methods, lag)
         sequences, threads = self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
-        if sum(sequences.lengths) >= FEWEST_ROWS_TO_WARN and not sequences.has_frame(self.window):
+        if len(sequences.samples) >= FEWEST_ROWS_TO_WARN and not sequences.has_frame(self.window):
             needed = "" if self.window == 1 else f", or fewer than window={self.window} rows before it"
             warn(f"no row has evidence: every row of X has a NaN{needed}; the states are those of the chain alone")
         return sequences, threads
