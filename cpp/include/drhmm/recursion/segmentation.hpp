@@ -163,9 +163,9 @@ class Segmentation {
   void advance() {
     const auto n_rows = static_cast<std::size_t>(2 * n_known_);
     const bool has_unknown = rows_.size() > n_rows;
-    std::vector<Entry> entries(rows_.size());
+    entries_.assign(rows_.size(), Entry());
     const auto offer = [&](std::size_t into, std::size_t from, double score, Index since) {
-      if (score > entries[into].score) entries[into] = {score, {from, since}};
+      if (score > entries_[into].score) entries_[into] = {score, {from, since}};
     };
     for (std::size_t from = 0; from < n_rows; ++from) {
       const Stays::Best leaving = rows_[from].best_to_leave();
@@ -184,8 +184,8 @@ class Segmentation {
       }
     }
     for (std::size_t r = 0; r < rows_.size(); ++r) {
-      rows_[r].advance(entries[r].score);
-      origins_.push_back(entries[r].origin);
+      rows_[r].advance(entries_[r].score);
+      origins_.push_back(entries_[r].origin);
     }
   }
 
@@ -260,6 +260,7 @@ class Segmentation {
   double log_rate_ = kNever;      // to the unknown
   std::vector<Stays> rows_;       // two of each known state, and the unknown
   std::vector<Origin> origins_;   // (steps - 1, rows)
+  std::vector<Entry> entries_;    // (rows) of the step that is being taken
 };
 
 }  // namespace detail
