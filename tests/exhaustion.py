@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -15,6 +16,15 @@ import drhmm
 from drhmm import DensityRatioHMM, recursion
 
 STEPS = 40
+LARGE = 2**17  # bytes of the blocks that run out
+
+
+def room_for_small_blocks() -> list[bytes]:
+    """Holes in the heap for as long as the result is kept.
+
+    Without room for a small block numpy can end the process: its iterators raise MemoryError without the GIL.
+    """
+    return [bytes(LARGE - 2**12) for _ in range(400)][::2]
 
 
 def used() -> int:
@@ -134,6 +144,7 @@ def main(name, n_threads, steps=STEPS):
     work, check, room = WORKS[name](n_threads)
     expected = work()  # everything that is imported or set up once is there
     outcomes = {"right": 0, "MemoryError": 0}
+    holes = room_for_small_blocks()
     for step in range(steps):
         try:
             answer = limited(int(room * step / steps), work)
@@ -144,8 +155,11 @@ def main(name, n_threads, steps=STEPS):
             np.testing.assert_array_equal(answer, expected)
             outcomes["right"] += 1
     np.testing.assert_array_equal(work(), expected)
+    del holes
     print(outcomes["right"], outcomes["MemoryError"])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    # In a thread, whose stack is mapped as a whole. The stack of a process grows, and ends the process where it cannot.
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        thread.submit(main, sys.argv[1], *map(int, sys.argv[2:])).result()

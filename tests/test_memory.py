@@ -17,12 +17,17 @@ pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parent
 
 
+ENVIRONMENT = {
+    "OPENBLAS_NUM_THREADS": "1",  # it ends the process where threads of its own get no memory
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(exhaustion.LARGE),
+}
+
+
 def exhausted(work, n_threads):
     """How often the work gave its answer, and how often MemoryError."""
     arguments = [sys.executable, FOLDER / "exhaustion.py", work, str(n_threads)]
-    # OpenBLAS ends the process itself where threads of its own get no memory.
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env=environment)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env=os.environ | ENVIRONMENT)
     assert done.returncode == 0, done.stderr[-2000:]
     return map(int, done.stdout.split())
 
