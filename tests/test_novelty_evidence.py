@@ -13,7 +13,7 @@ from scipy.stats import genpareto
 from sklearn.linear_model import LogisticRegression
 
 import drhmm
-from drhmm import DensityRatioHMM
+from drhmm import DensityRatioHMM, recursion
 from drhmm.datasets import sensors
 from drhmm.novelty_evidence import Excursions, beside, blocks_of, learn_densities
 from drhmm.ratios import FromClassifier
@@ -22,6 +22,7 @@ from drhmm.tails import ScoreTable, log_e, pareto_tail
 from problems import blobs
 
 X, Y = blobs(0, n_frames=400)
+CHAIN = np.ones((1, 1)), np.ones(1)  # of one known state
 STRANGE = (np.arange(400) >= 150) & (np.arange(400) < 250)
 MIXED = np.where(STRANGE[:, None], X + 40.0, X)
 NORMAL, _ = sensors(3000, n_sensors=4, faults=(), random_state=0)
@@ -124,6 +125,18 @@ class TestNative:
             novelty.append((stream.novelty, batch.novelty[0]))
         expected = fitted.novelty_proba(MIXED)
         assert_allclose(novelty, np.column_stack([expected, expected]), atol=1e-9)
+
+    @pytest.mark.parametrize("form", ["batch", "stream"])
+    def test_one_known_state_is_as_likely_as_its_evidence_says(self, plant, form):
+        log_evidence = reference_log_evidence(plant, frames_of(plant, FRESH[:300]))
+        evidence = np.column_stack([np.zeros(300), log_evidence])
+        expected = recursion.filter(evidence, plant.novelty.transmat(*CHAIN), plant.novelty.startprob(CHAIN[1]))[:, 1]
+        if form == "batch":
+            found = plant.novelty_proba(FRESH[:300])
+        else:
+            stream = plant.stream()
+            found = [stream.novelty for x in FRESH[:300] if stream.step(x) is not None]
+        assert_allclose(found, expected, rtol=1e-9)
 
     def test_far_away_everything_is_finite(self, fitted):
         score = fitted.novelty_score(np.array([[1e30, -1e30], [1e200, 0.0]]))

@@ -20,27 +20,36 @@ class ScoreTable {
   ScoreTable(Vector knots, Vector pvalues, double shape, double spread)
       : knots_(std::move(knots)), pvalues_(std::move(pvalues)), shape_(shape), spread_(spread) {}
 
-  // -log p
-  double surprise(double score) const {
+  // log e(p), e(p) = (1 - p + p log p) / (p log^2 p); 1/2 at p = 1, and its mean over uniform p is 1.
+  double log_e(double score) const {
     const Index last = knots_.size() - 1;
+    double l, p;  // l = -log p
     if (score > knots_[last]) {
       const double excess = (score - knots_[last]) / spread_;
-      return (shape_ > 0 ? std::log1p(shape_ * excess) / shape_ : excess) - std::log(pvalues_[last]);
+      l = (shape_ > 0 ? std::log1p(shape_ * excess) / shape_ : excess) - std::log(pvalues_[last]);
+      p = std::exp(-l);
+    } else {
+      p = pvalue(score, last);
+      l = -std::log(p);
     }
-    if (!(score > knots_[0])) return -std::log(pvalues_[0]);
-    const Index k = std::lower_bound(knots_.data(), knots_.data() + last, score) - knots_.data();
-    const double share = (score - knots_[k - 1]) / (knots_[k] - knots_[k - 1]);
-    return -std::log(pvalues_[k - 1] + share * (pvalues_[k] - pvalues_[k - 1]));
-  }
-
-  // log e(p), e(p) = (1 - p + p log p) / (p log^2 p), from -log p; 1/2 at p = 1, and its mean over uniform p is 1.
-  static double log_e(double surprise) {
-    const double l = surprise;
-    if (l < 1e-3) return std::log(0.5 - l / 3 + l * l / 8 - l * l * l / 30) + l;
-    return std::log(-std::expm1(-l) - l * std::exp(-l)) - 2 * std::log(l) + l;
+    if (l > kNearOne) return std::log((1 - p - l * p) / (l * l)) + l;
+    constexpr double kSeries[] = {-1. / 45360, 1. / 5760, -1. / 840, 1. / 144, -1. / 30, 1. / 8, -1. / 3, 1. / 2};
+    double sum = 0;
+    for (const double coefficient : kSeries) sum = sum * l + coefficient;
+    return std::log(sum) + l;
   }
 
  private:
+  static constexpr double kNearOne = 0.05;  // -log p below which 1 - p + p log p loses its digits
+
+  // p of a score up to the last knot
+  double pvalue(double score, Index last) const {
+    if (!(score > knots_[0])) return pvalues_[0];
+    const Index k = std::lower_bound(knots_.data(), knots_.data() + last, score) - knots_.data();
+    const double share = (score - knots_[k - 1]) / (knots_[k] - knots_[k - 1]);
+    return pvalues_[k - 1] + share * (pvalues_[k] - pvalues_[k - 1]);
+  }
+
   Vector knots_, pvalues_;
   double shape_, spread_;
 };
@@ -111,8 +120,8 @@ class NoveltyEvidence {
   }
 
   double log_evidence(double gaussian, double kernel) const {
-    const double first = scales_[0] * ScoreTable::log_e(tables_[0].surprise(gaussian));
-    const double second = scales_[1] * ScoreTable::log_e(tables_[1].surprise(kernel));
+    const double first = scales_[0] * tables_[0].log_e(gaussian);
+    const double second = scales_[1] * tables_[1].log_e(kernel);
     const double low = std::min(first, second), high = std::max(first, second);
     return joint_ * (high + std::log1p(std::exp(low - high)) - kLog2);
   }

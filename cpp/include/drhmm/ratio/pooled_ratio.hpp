@@ -105,31 +105,10 @@ class PooledRatio {
       std::fill(out, out + n_columns, std::numeric_limits<double>::quiet_NaN());
       return;
     }
-    const Index s = n_states();
-    double* const values = scratch;
-    double* const rest = scratch + s;
-    std::fill(out, out + s, 0.0);
-    if (kernels_ && (kernels_->scale != 0 || leaves_novelty(n_columns))) {
-      kernels_->estimate.wide.sums_of_one(frame, rest, values);
-      if (leaves_novelty(n_columns)) out[s] = novelty_evidence(std::accumulate(values, values + s, 0.0));
-      add_logs(values, kernels_->scale, out);
-    }
-    if (uses(additive_)) {
-      additive_->estimate.estimates_of_one(frame, values);
-      add_logs(values, additive_->scale, out);
-    }
-    if (uses(gaussians_)) {
-      gaussians_->estimate.log_densities_of_one(frame, rest, values);
-      const double best = *std::max_element(values, values + s);
-      double total = 0;
-      for (Index i = 0; i < s; ++i) total += prior_[i] * std::exp(values[i] - best);
-      const double log_total = std::log(total);
-      for (Index i = 0; i < s; ++i) {
-        out[i] += gaussians_->scale * std::max(values[i] - best - log_total, log_least_density_ratio_);
-      }
-    }
-    for (Index i = 0; i < s; ++i) out[i] += shift_[i];
-    if (n_columns > s) {
+    std::fill(out, out + n_states(), 0.0);
+    double* const rest = scratch + n_states();
+    if (compares(n_columns)) known_of_one(frame, scratch, rest, out, n_columns);
+    if (n_columns > n_states()) {
       if (novelty_) beside_known(novelty_->log_evidence_of_one(frame, rest), out);
       keep_within_reach(out);
     }
@@ -151,6 +130,34 @@ class PooledRatio {
 
   // Whether the evidence for novelty is what the kernels leave.
   bool leaves_novelty(Index n_columns) const { return n_columns > n_states() && !novelty_; }
+
+  // Whether known states are compared. A single one beside the unknown has w_1 = 1, whatever its members say.
+  bool compares(Index n_columns) const { return n_states() > 1 || n_columns == 1 || !novelty_; }
+
+  // The evidence of the known states of one frame, and of the unknown if it is what the kernels leave.
+  void known_of_one(const double* frame, double* values, double* rest, double* out, Index n_columns) const {
+    const Index s = n_states();
+    if (kernels_ && (kernels_->scale != 0 || leaves_novelty(n_columns))) {
+      kernels_->estimate.wide.sums_of_one(frame, rest, values);
+      if (leaves_novelty(n_columns)) out[s] = novelty_evidence(std::accumulate(values, values + s, 0.0));
+      add_logs(values, kernels_->scale, out);
+    }
+    if (uses(additive_)) {
+      additive_->estimate.estimates_of_one(frame, values);
+      add_logs(values, additive_->scale, out);
+    }
+    if (uses(gaussians_)) {
+      gaussians_->estimate.log_densities_of_one(frame, rest, values);
+      const double best = *std::max_element(values, values + s);
+      double total = 0;
+      for (Index i = 0; i < s; ++i) total += prior_[i] * std::exp(values[i] - best);
+      const double log_total = std::log(total);
+      for (Index i = 0; i < s; ++i) {
+        out[i] += gaussians_->scale * std::max(values[i] - best - log_total, log_least_density_ratio_);
+      }
+    }
+    for (Index i = 0; i < s; ++i) out[i] += shift_[i];
+  }
 
   // evidence (S + 1) <- that of the known states so that sum_i prior_i w_i = 1, and log w_*.
   void beside_known(double log_evidence, double* evidence) const {
@@ -203,8 +210,8 @@ class PooledRatio {
     }
   }
 
-  // Rows first.. of out: the evidence of frames (count, D).
-  void evidence(const RowMatrix& frames, const std::vector<char>& missing, bool single, Index first, Rows& out) const {
+  // Rows first.. of out: the evidence of the known states, and of the unknown if it is what the kernels leave.
+  void known(const RowMatrix& frames, bool single, Index first, Rows& out) const {
     const Index count = frames.rows(), s = n_states();
     RowMatrix values(count, s), total = RowMatrix::Zero(count, s);
     if (kernels_ && (kernels_->scale != 0 || leaves_novelty(out.cols()))) {
@@ -229,6 +236,13 @@ class PooledRatio {
       total += gaussians_->scale * values.cwiseMax(log_least_density_ratio_);
     }
     out.block(first, 0, count, s) = total.rowwise() + shift_.transpose();
+  }
+
+  // Rows first.. of out: the evidence of frames (count, D).
+  void evidence(const RowMatrix& frames, const std::vector<char>& missing, bool single, Index first, Rows& out) const {
+    const Index count = frames.rows(), s = n_states();
+    out.block(first, 0, count, s).setZero();
+    if (compares(out.cols())) known(frames, single, first, out);
     if (out.cols() > s) {
       if (novelty_) {
         RowMatrix scores;
