@@ -261,7 +261,7 @@ Array log_ratios(const PooledRatio& self, const Array& samples, const Lengths& l
 }
 
 // Arrays from a pickle may be views of one message. These can be misaligned, so they are copied.
-using Aligned = py::array_t<double, py::array::c_style | py::detail::npy_api::NPY_ARRAY_ALIGNED_>;
+using Aligned = py::array_t<double, int{py::array::c_style} | int{py::detail::npy_api::NPY_ARRAY_ALIGNED_}>;
 
 GramStatistics from_sums(const Aligned& gram_sums, const Aligned& moment_sums, const Aligned& mass_sums) {
   const Array gram(gram_sums), moment(moment_sums), mass(mass_sums);
