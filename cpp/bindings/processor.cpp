@@ -7,7 +7,7 @@
 namespace {
 
 PyObject* best_isa(PyObject*, PyObject*) {
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(DRHMM_KNOWS_LEVELS)  // where the compiler knows the levels of x86-64
   __builtin_cpu_init();
   if (__builtin_cpu_supports("x86-64-v4")) return PyUnicode_FromString("v4");
   if (__builtin_cpu_supports("x86-64-v3")) return PyUnicode_FromString("v3");
