@@ -79,6 +79,16 @@ class TestLevels:
 
 
 class TestEpisodes:
+    def test_a_warning_names_a_sensor_that_is_gone(self, alarm):
+        with pytest.warns(UserWarning, match="column 'heat' is missing in 500 of 2000 rows: no alarm can begin there"):
+            alarm.episodes(np.where((np.arange(2000) < 500)[:, None] & (np.array(NAMES) == "heat"), np.nan, FAULTY))
+
+    @pytest.mark.parametrize("value", [1e30, 1e155, 1e300])
+    def test_the_column_of_an_enormous_value_sticks_out(self, alarm, value):
+        rows = FRESH[:200].copy()
+        rows[100:, 2] = value
+        assert alarm.episodes(rows)[-1].columns[0][0] == "heat"
+
     def test_biases_are_found(self, alarm):
         on = on_frames(alarm.episodes(FAULTY), len(FAULTY))
         assert on[TRUTH == "bias"].mean() > 0.9
@@ -109,8 +119,8 @@ class TestEpisodes:
         assert [one.begin for one in both] == 2 * [one.begin for one in alone]
 
     def test_missing_frames_are_no_evidence(self, alarm):
-        samples = np.full((100, 4), np.nan)
-        assert alarm.episodes(samples) == []
+        with pytest.warns(UserWarning, match="missing in 100 of 100 rows"):
+            assert alarm.episodes(np.full((100, 4), np.nan)) == []
 
     def test_a_gap_longer_than_the_hold_off_ends_an_alarm(self, model, alarm):
         strange = NORMAL[:10] + np.array([9.0, -9.0, 9.0, -9.0])
@@ -313,6 +323,8 @@ class TestBadInput:
             ({"hold_off": -1}, "hold_off must be"),
             ({"step": 0.0}, "step must be"),
             ({"lengths": [5]}, "those of normal, which is not given"),
+            ({"hold_off": 100}, "an alarm must be able to end in less time"),
+            ({"normal": np.full((50, 4), np.nan)}, "the normal data have no complete time step"),
         ],
     )
     def test_what_was_asked_for(self, model, arguments, message):

@@ -417,6 +417,16 @@ class TestFit:
         assert_allclose(fitted.transmat_, expected.transmat_)
         assert_allclose(fitted.theta_, expected.theta_)
 
+    def test_warns_of_a_time_among_the_features(self, make):
+        df = self.table(make)
+        with pytest.warns(UserWarning, match="the feature 'second' increases from row to row, as a time does"):
+            dataframes.fit(DensityRatioHMM(**SETTINGS), df, label="truth", sequence="bed")
+
+    def test_warns_of_an_index_of_times(self):
+        df = pd.DataFrame({**COLUMNS, "truth": NAMES[Y]}, index=pd.date_range("2026-01-01", periods=200, freq="min"))
+        with pytest.warns(UserWarning, match="the index of df holds times, which are not used"):
+            dataframes.fit(DensityRatioHMM(**SETTINGS), df, label="truth")
+
     def test_the_model_remembers_names_and_step(self, make, tmp_path):
         fitted = dataframes.fit(
             DensityRatioHMM(**SETTINGS), self.table(make), label="truth", sequence="bed", time="second"

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from ._validation import shown
 
 P = ParamSpec("P")
@@ -35,9 +37,14 @@ def check_of_places(method: Callable[..., Any]) -> Callable[[tuple[Any, ...]], N
     def check(arguments: tuple[Any, ...]) -> None:
         if len(arguments) > most and first is not None:
             meant = "method" if has_method and isinstance(arguments[most], str) else first
+            value = arguments[most]
+            if meant == "lengths":
+                numbers = np.asarray(value)
+                meant = "lengths" if numbers.dtype.kind in "iu" else "sequence_id"
+                value = numbers.tolist()
             raise TypeError(
                 f"{method.__name__} takes {taken} by place and everything else by name: did you mean "
-                f"{method.__name__}({taken}, {meant}={shown(arguments[most], 30)})?"
+                f"{method.__name__}({taken}, {meant}={shown(value, 30)})?"
             )
 
     return check

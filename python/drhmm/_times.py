@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ._dates import Seconds, WholeSeconds
 from ._validation import LONGEST_GAP, Array, Lengths, Steps, check_number
 from ._warnings import warn
 
@@ -62,6 +64,9 @@ def as_step(step: Any, name: str = "step") -> float | None:
 #: weekends among business days, which are a fifth.
 MOST_OTHERS = 1 / 6
 FEWEST_DISTANCES = 10
+
+#: Rows that a column increases along before it looks like one of times.
+FEWEST_RISES = 50
 
 
 #: Seconds that times go back when clocks do: an hour, less the time between two rows.
@@ -127,6 +132,18 @@ def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float, name: str) -> S
     return dt
 
 
+def warn_of_times_among_features(samples: Array, lengths: Lengths, names: Sequence[str], remedy: str) -> None:
+    """Warn of a column of samples (N, d) that increases from row to row in every sequence, as times do."""
+    inside = np.flatnonzero(~_begins(lengths))
+    if len(inside) >= FEWEST_RISES:
+        rises = (samples[inside] > samples[inside - 1]).all(axis=0)
+        for place in np.flatnonzero(rises)[:1]:
+            warn(
+                f"the feature {names[place]!r} increases from row to row, as a time does, and new data will be beyond "
+                f"all that was learned from: {remedy}",
+            )
+
+
 def _warn_of_unsuitable_step(steps: Array, step: float, in_seconds: bool, name: str) -> None:
     """Warn of a step that is not the distance of many rows, or is longer than that of some."""
     shares = float(np.mean(steps >= 1.5)), float(np.mean(steps < 0.5))
@@ -168,6 +185,11 @@ def _too_many(before: Any, now: Any, steps: float, step: float) -> str:
 
 
 def _shown(time: Any) -> str:
+    if isinstance(time, WholeSeconds | Seconds):
+        for unit, ticks in TICKS.items():
+            whole = int(time * int(ticks))
+            if whole == time * int(ticks) and abs(whole) < 2**63:
+                return str(np.array(whole).view(f"M8[{unit}]"))
     return f"{time:.17g}" if isinstance(time, float) else str(time)
 
 

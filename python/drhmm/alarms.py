@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ MARGIN = 1.0
 
 #: Frames above a level that say which columns of an episode stick out, the first ones of it.
 MOST_FRAMES = 50
+
+#: Share of the rows in which a column may be missing without a warning.
+MOST_MISSING = 0.1
 
 #: What a frame may be above: nothing, the level of the sum, or that of single frames.
 CAUSES = ("", "sum", "frame")
@@ -156,8 +160,11 @@ class Alarm:
         """The alarms in sequences of samples; parameters as in `Model.predict_proba`.
 
         Time steps are counted from the begin of their sequence. The last episode of a sequence may still be going on.
+        A time step with a missing value has no evidence, so that no alarm begins there: a warning names a column that
+        is missing in a tenth of the rows or more.
         """
         sequences = self.model.read(X, lengths, sequence_id, dt)
+        _warn_of_missing(sequences.samples, self.model.feature_names)
         logs = self.model._log_evidence(sequences, thread_count(n_threads))
         found, first = [], 0
         for sequence, length in enumerate(sequences.lengths):
@@ -291,6 +298,17 @@ class Watch:
         self.recent.extend(past)
 
 
+def _warn_of_missing(samples: Array, names: Sequence[str] | None) -> None:
+    """Warn of the column that is missing most often, if it is so in many rows."""
+    missing = np.isnan(samples).sum(axis=0)
+    worst = int(missing.argmax())
+    if missing[worst] >= max(MOST_MISSING * len(samples), 1):
+        warn(
+            f"column {worst if names is None else repr(names[worst])} is missing in {missing[worst]} of "
+            f"{len(samples)} rows: no alarm can begin there",
+        )
+
+
 def make_alarm(
     model: Model, excursions: Excursions, false_alarms: Any, per: Any, hold_off: Any, step: Any, source: str
 ) -> Alarm:
@@ -302,6 +320,13 @@ def make_alarm(
     asked = check_number(false_alarms, "false_alarms", low=0, high=LARGEST, low_open=True)
     period = frames_of(per, "per", step, low=1)
     pause = round(frames_of(hold_off, "hold_off", step, low=0))
+    if excursions.n_frames == 0:
+        raise ValueError(f"{source} have no complete time step: nothing says what is normal")
+    if pause >= period / asked:
+        raise ValueError(
+            f"hold_off is {pause} time steps, and one false alarm in {period / asked:g} is asked for: an alarm must "
+            "be able to end in less time than this"
+        )
     if excursions.n_frames < period / asked:
         warn(
             f"{source} have {excursions.n_frames} time steps, fewer than the {period / asked:g} in which a false alarm "

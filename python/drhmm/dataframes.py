@@ -18,8 +18,9 @@ from ._dates import exact, moment
 from ._results import result_names, results
 from ._sequences import Sequences, as_sequences, group
 from ._tables import NamedColumns, as_array, as_names, check_text, column_names, no_column, refuse_equal_names
-from ._times import Step, TimeError, as_step, gaps, usual_step
+from ._times import Step, TimeError, as_step, gaps, usual_step, warn_of_times_among_features
 from ._validation import Lengths, Steps, as_values, shown, thread_count
+from ._warnings import warn
 from .evaluation import Evaluation
 from .exceptions import ImpossibleDataError
 from .explanation import ColumnRanking, Explanation
@@ -128,6 +129,12 @@ def _labelled_rows(
     if not names:
         raise ValueError("df has no column left for the samples")
     rows = read_rows(frame, names, sequence, time)
+    if time is None and getattr(getattr(frame.to_native(), "index", None), "dtype", np.dtype(int)).kind == "M":
+        warn("the index of df holds times, which are not used: with df.reset_index() and time=, gaps are seen")
+    if features is None:
+        warn_of_times_among_features(
+            rows.samples, rows.lengths, names, "name it with time=, or the others with features="
+        )
     y = None if label is None else rows.arrange(as_values(plain_labels(frame[label]), f"column {label!r}"))
     used = rows.usual_step() if time is not None and checked is None and max(rows.lengths) > 1 else checked
     return rows, names, y, used

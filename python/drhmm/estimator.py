@@ -266,8 +266,9 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     def _check_parameters(self) -> None:
         check_bool(self.standardize, "standardize")
         check_bool(self.novelty, "novelty")
-        if self.n_states is not None:
-            check_integer(self.n_states, "n_states", low=1 if self.novelty else 2)
+        least = 1 if self.novelty else 2
+        if self.n_states is not None and check_integer(self.n_states, "n_states", low=1) < least:
+            raise ValueError("n_states must be at least 2, got 1: one state needs novelty=True beside it")
         self._given_scales()
         self._given_temper()
         check_integer(self.window, "window", low=1)

@@ -246,7 +246,10 @@ def rank_columns(model: Model, sequences: Sequences, n_frames: int, random_state
 
 def _check_choice(model: Model) -> None:
     if model.n_states < 2:
-        raise ValueError("a model of one state has nothing to choose between")
+        raise ValueError(
+            "a model of one state has nothing to choose between; what makes a time step unknown is in novelty_columns, "
+            "and in the columns of an alarm's episodes"
+        )
 
 
 def _difference(one: float, other: float) -> float:

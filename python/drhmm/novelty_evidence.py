@@ -36,6 +36,9 @@ LEAST_SHRINKAGE = 1e-6
 #: Numbers of all covariance matrices at most.
 MOST_NUMBERS = 2**26
 
+#: What is farther away is as far as this, so that no square overflows; the native core has the same limit.
+FARTHEST = 1e100
+
 #: Highest excursions of normal frames that are kept, for alarms.
 MOST_EXCURSIONS = 1000
 
@@ -189,6 +192,7 @@ class NoveltyEvidence:
         that explains the frame best. Of the kernels' score, the part of a column is what is gone when the column is
         left out of all distances. Each score's positive parts are brought to the sum of its share of log w_*.
         """
+        frames = np.clip(frames, -FARTHEST, FARTHEST)
         scores = self.scores(frames)
         parts = [self._gaussian_parts(frames), self._kernel_parts(frames)]
         logs = np.array(
@@ -203,7 +207,7 @@ class NoveltyEvidence:
         for own, share, log in zip(parts, belief, logs, strict=True):
             positive = np.maximum(own, 0.0)
             sums = positive.sum(axis=1, keepdims=True)
-            total += (share * self.joint * log)[:, None] * positive / np.where(sums > 0, sums, 1.0)
+            total += (share * self.joint * log)[:, None] * (positive / np.where(sums > 0, sums, 1.0))
         return total
 
     def _gaussian_parts(self, frames: Array) -> Array:

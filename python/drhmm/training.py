@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from ._labels import UNKNOWN, Codes
 from ._sequences import Sequences
-from ._validation import LARGEST, Array, as_weights
+from ._validation import LARGEST, Array, as_weights, shown
 from ._warnings import warn
 from .features import Framing, complete_rows
 from .progress import Progress, no_progress
@@ -143,6 +144,11 @@ def class_weights(class_weight: Any, classes: npt.NDArray[Any], codes: Codes) ->
     """Weight of each class, (S,), as in scikit-learn; `codes` are those of the known labels."""
     from sklearn.utils.class_weight import compute_class_weight
 
+    if isinstance(class_weight, Mapping):
+        known = classes.tolist()
+        others = [label for label in class_weight if label not in known]
+        if others and not all(label in class_weight for label in known):
+            raise ValueError(f"class_weight has {others[0]!r}, which is no class: there are {shown(known, 100)}")
     per_class: Array = compute_class_weight(class_weight, classes=classes, y=classes[codes])
     wrong = ~((per_class > 0) & (per_class <= LARGEST))
     if wrong.any():

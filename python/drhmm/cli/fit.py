@@ -16,7 +16,9 @@ from .. import io
 from .._sequences import as_sequences
 from .._tables import NamedColumns
 from .._text_tables import share
-from .._validation import Array, Lengths, check_integer
+from .._times import warn_of_times_among_features
+from .._validation import Array, Lengths, check_integer, shown
+from .._warnings import warn
 from ..cross_validation import held_out, sequence_folds
 from ..estimator import DensityRatioHMM
 from ..evaluation import SPOKEN, Evaluation
@@ -27,7 +29,7 @@ from .columns import Columns, ordered
 from .errors import InputError
 from .output import say
 from .tables import check_target
-from .values import checked_step
+from .values import checked_step, is_missing
 
 
 def run(options: argparse.Namespace) -> None:
@@ -60,6 +62,10 @@ def run(options: argparse.Namespace) -> None:
     lengths = sequences.unbroken
     column = columns.sequence_of(table)
     folds, words = _folds(options, rows.lengths, column) if is_measured else (None, "")
+    if columns.features is None:
+        remedy = "name it with --time, or the others with --features"
+        warn_of_times_among_features(X, lengths, names, remedy)
+    _warn_of_odd_labels(y)
     say(f"read {options.data}: {_described(X, y, rows.lengths, lengths, names, options.window, column)}")
 
     verbose = not options.quiet and sys.stderr.isatty()
@@ -99,6 +105,17 @@ def run(options: argparse.Namespace) -> None:
     model = replace(estimator.model_, settings=settings)
     io.save(model, options.output)
     say(f"saved {options.output}: {options.output.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
+
+
+def _warn_of_odd_labels(y: Any) -> None:
+    """Warn of labels that stand for an unknown one elsewhere."""
+    values = [] if y is None else y.tolist()
+    odd = [value for value in values if value == -1 or (isinstance(value, str) and is_missing(value))]
+    if odd:
+        warn(
+            f"the label {shown(odd[0])} in {values.count(odd[0])} rows is a class here: where a label is unknown, the "
+            "field is empty",
+        )
 
 
 def _described(

@@ -152,6 +152,11 @@ class FollowedSequences:
         self._options = options
         self._sequences: dict[str | None, Followed] = {}
 
+    @property
+    def watches(self) -> bool:
+        """Whether there is an alarm to watch for."""
+        return self._alarm is not None
+
     def __iter__(self) -> Iterator[Followed]:
         return iter(self._sequences.values())
 
@@ -166,7 +171,7 @@ class FollowedSequences:
 
     def events(self, observation: Observation) -> list[dict[str, Any]]:
         """What the observation, which its sequence has taken, means for alarms."""
-        if self._alarm is None:
+        if not self.watches:
             return []
         return list(self._sequences[observation.sequence].events(observation))
 
@@ -203,10 +208,15 @@ class FollowedSequences:
         checksum = content.pop("checksum", None)
         if checksum != _checksum(content) or not isinstance(content.get("streams"), list):
             raise SnapshotError("the snapshot is damaged: its checksum does not fit")
-        if content.get("options") != self._options:
-            raise SnapshotError(
-                f"the snapshot was made with the options {shown(content.get('options'), 200)}, not with {self._options}"
-            )
+        options = content.get("options")
+        if options != self._options:
+            names = [
+                name
+                for name in self._options
+                if not isinstance(options, dict) or name not in options or options[name] != self._options[name]
+            ]
+            told = ", ".join(names)
+            raise SnapshotError(f"the snapshot was made with another model, or with other options: {told} differ")
         if set(content) != {"format", "version", "options", "streams"}:
             raise SnapshotError("the snapshot has missing or unknown entries")
         followed: dict[str | None, Followed] = {}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._json import unique_names
+from .._tables import no_column
 from .._validation import Array, shown
 from ..model import Model
 from . import values
@@ -63,6 +64,11 @@ class LineReader:
         self._n_fields = 0
         if columns is not None:
             self._find(header_names(columns, "--columns", 1), 0)
+
+    @property
+    def features(self) -> Sequence[str]:
+        """The columns of a sample."""
+        return self._features
 
     def read(self, text: str, line: int) -> Observation | None:
         """The observation of a line, or None for a line of names and for an empty one."""
@@ -123,7 +129,7 @@ class LineReader:
             self._features = free
         for name in [*self._features, *self._others]:
             if name not in names:
-                problem = f"there is no column {name!r}; there are {listed(names)}{self._others.get(name, '')}"
+                problem = f"there is {no_column(name, names)}{self._others.get(name, '')}"
                 raise NamesError(problem, self._file, line)
             self._places[name] = names.index(name)
         self._n_fields = len(names)
@@ -178,7 +184,7 @@ class LineReader:
             value = entry[name]
             if value is None:
                 value = math.nan
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            if not isinstance(value, int | float):
                 raise self._error(f"not a number: {shown(value)}", line, name)
             try:
                 sample[j] = value

@@ -9,9 +9,12 @@ import os
 import select
 import signal
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
+
+import numpy as np
 
 from .. import io
 from .._validation import LARGEST, check_integer, check_number
@@ -47,6 +50,14 @@ class _Progress:
     line: int = 0
     n_saved: int = 0
     is_due: bool = False
+    told: set[str] = field(default_factory=set)
+
+    def tell_missing(self, observation: Observation, names: Sequence[str]) -> None:
+        """Say once of each column that it is missing, and that no alarm can begin there."""
+        for name, is_missing in zip(names, np.isnan(observation.sample), strict=True):
+            if is_missing and name not in self.told:
+                self.told.add(name)
+                _report(f"<stdin>, line {self.line}: {name!r} is missing: no alarm can begin where it is")
 
 
 class _Lines:
@@ -228,6 +239,8 @@ def _follow(
             observation = _observation(reader, line, progress.line)
             if observation is None:
                 continue
+            if sequences.watches:
+                progress.tell_missing(observation, reader.features)
             _wait_for_reader(lines, sequences.n_answered(observation.sequence), observation.sequence)
             answer = _answer(sequences, observation, progress.line, time)
         except NamesError:

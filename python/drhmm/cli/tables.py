@@ -72,7 +72,7 @@ class Table:
         if column.dtype.kind not in "OSU":
             return
         texts = [text for text in map(as_text, column.tolist()) if not values.is_missing(text)]
-        if texts and not any(is_number(text) for text in texts):
+        if texts and not any(is_number(text) or text.strip().lower() in values.TRUTHS for text in texts):
             options = "--time" if _is_date(texts[0]) else "--label or --sequence"
             raise InputError(
                 f"the column holds text, such as {shown(texts[0])}, and features are numbers: name it with {options}, "
@@ -320,7 +320,7 @@ def _read_parquet(path: Path, as_they_are: Collection[str]) -> Table:
         is_integer = pyarrow.types.is_integer(column.type)
         if is_integer and column.null_count > 0 and name in as_they_are:
             columns[name] = _as_is(column.to_pylist())  # numpy would make fractions of them, which lose digits
-        elif is_integer or pyarrow.types.is_floating(column.type):
+        elif is_integer or pyarrow.types.is_floating(column.type) or _is_truth(pyarrow, column):
             columns[name] = column.to_numpy()
         elif pyarrow.types.is_timestamp(column.type) and column.null_count == 0:
             columns[name] = _in_nanoseconds(column.to_numpy())
@@ -329,6 +329,10 @@ def _read_parquet(path: Path, as_they_are: Collection[str]) -> Table:
     if not columns:
         raise InputError("there are no columns", path)
     return Table(path, columns)
+
+
+def _is_truth(pyarrow: Any, column: Any) -> bool:
+    return bool(pyarrow.types.is_boolean(column.type)) and column.null_count == 0
 
 
 def _in_nanoseconds(dates: Column) -> Column:

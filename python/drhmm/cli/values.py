@@ -13,6 +13,9 @@ import numpy.typing as npt
 from .._times import as_step
 from .._validation import shown
 
+#: Words, in lower case, of columns that hold truth values.
+TRUTHS = {"true": "1", "false": "0"}
+
 #: Words, in lower case, that stand for a value that is not there.
 MISSING = frozenset({"", "na", "nan", "null", "none"})
 
@@ -27,7 +30,7 @@ def number(text: str) -> float:
     if is_missing(text):
         return math.nan
     try:
-        value = float(text)
+        value = float(TRUTHS.get(text.strip().lower(), text))
     except ValueError:
         value = math.nan
     if math.isnan(value) or "_" in text:
