@@ -759,6 +759,9 @@ class Model:
     ) -> ColumnRanking:
         """How much each column matters: the mean size of what it adds to log odds, over time steps drawn from X.
 
+        This is how much a column moves the answers, right or wrong. Whether it makes them better, cross-validation
+        without it says.
+
         Parameters
         ----------
         X, lengths, sequence_id, dt, n_threads
