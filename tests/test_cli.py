@@ -895,6 +895,10 @@ BAD_CALLS = {
         ["stream", "model.drhmm", "--no-time", "--step", "1"],
         "goes with --time or --false-alarms",
     ),
+    "novelty-rate alone": (
+        ["fit", "data.csv", "--label", "activity", "--novelty-rate", "0.01", "--output", "x.drhmm"],
+        "--novelty-rate goes with --novelty",
+    ),
     "hold-off alone": (["stream", "model.drhmm", "--hold-off", "5"], "--hold-off goes with --false-alarms"),
     "threads": (["predict", "model.drhmm", "data.csv", "--threads", "0"], "--threads must be at least 1"),
     "seed": (["fit", "data.csv", "--label", "activity", "--output", "x", "--seed", "-1"], "--seed must be at least 0"),

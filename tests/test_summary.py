@@ -108,3 +108,9 @@ def test_a_stream_shows_its_posterior(model):
     html = stream._repr_html_()
     assert "1 time step" in html
     assert f"{100 * stream.posterior[0]:.1f} %" in html
+
+
+def test_a_source_of_the_user_is_told_by_its_name():
+    model = DensityRatioHMM(ratio=FromClassifier(LogisticRegression()), random_state=0).fit(X, Y).model_
+    (line,) = [line for line in model.summary().splitlines() if line.strip().startswith("evidence ")]
+    assert line.endswith(": FromClassifier")

@@ -48,6 +48,10 @@ def run(options: argparse.Namespace) -> None:
         check_target(options.html, options.data, options.output)
     if options.label is None and _is_cross_validated(options):
         raise ValueError("--cross-validate goes with --label")
+    given = {"novelty_rate": options.novelty_rate, "novelty_duration": options.novelty_duration}
+    novelty = {name: value for name, value in given.items() if value is not None}
+    for name in novelty if not options.novelty else ():
+        raise ValueError(f"--{name.replace('_', '-')} goes with --novelty")
     check_integer(options.seed, "--seed", low=0, high=2**32 - 1)
     columns = Columns(options.features, options.label, options.sequence, options.time)
     table = columns.read(options.data, options.header)
@@ -76,8 +80,7 @@ def run(options: argparse.Namespace) -> None:
         min_duration=options.min_duration,
         n_basis="auto" if options.basis is None else options.basis,
         novelty=options.novelty,
-        novelty_rate=options.novelty_rate,
-        novelty_duration=options.novelty_duration,
+        **novelty,
         random_state=options.seed,
         n_threads=options.threads,
         verbose=verbose,

@@ -202,6 +202,9 @@ class SourceEvidence:
     prior_shift: float = 0.0
     novelty: NoveltyEvidence | None = None
 
+    def __str__(self) -> str:
+        return " and ".join(self.sources)
+
     @property
     def sees_novelty(self) -> bool:
         """Whether evidence for the unknown was learned."""
