@@ -19,7 +19,7 @@ from pathlib import Path
 
 from growth import growth
 from instructions import instruction_lines
-from kernel_goals import kernel_rows, memory_line, stream_row
+from kernel_goals import kernel_rows, memory_line, stream_rows
 from learning_goals import em_line, import_line, learning_rows
 from recursion_goals import recursion_rows
 from table import REST
@@ -59,7 +59,7 @@ def main():
     options.output.mkdir(parents=True, exist_ok=True)
     report = Report(options.output / "RESULTS.md", options.quick, repeats)
     with threadpool_limits(1):
-        for measure in (recursion_rows, kernel_rows, lambda *sizes: [stream_row(*sizes)], learning_rows):
+        for measure in (recursion_rows, kernel_rows, stream_rows, learning_rows):
             report.add([line for row in measure(scale, repeats) for line in row.lines()])
     report.add([memory_line(options.output, scale), import_line(repeats), em_line(), ""])
     table = ["| job | range | slope of the last three |", "|---|---|---|"]

@@ -9,7 +9,9 @@ import numpy as np
 from cases import blocked_estimates, kernel_problem
 from table import Row, interleaved, measured, say
 
-from drhmm import _core
+from drhmm import DensityRatioHMM, _core
+from drhmm.datasets import sensors
+from drhmm.reference import novelty as reference
 
 
 def kernel_rows(scale, repeats):
@@ -82,6 +84,11 @@ def _exponentials(n):
         _core.exponentials(_BUFFER)
 
 
+def stream_rows(scale, repeats):
+    """One frame at a time."""
+    return [stream_row(scale, repeats), novelty_row(scale, repeats)]
+
+
 def stream_row(scale, repeats):
     model, X = kernel_problem(3000, n_basis=300, n_columns=10)
     evidence_ = model.evidence
@@ -108,6 +115,48 @@ def stream_row(scale, repeats):
     row = Row("one streamed frame from Python, B=300, d=10, S=3", "us", n_frames * 1e-6, goals={"numpy": 10})
     measured(row, ours, {"numpy": numpy}, repeats)
     row.peers["the clock"], row.goals["the clock"] = n_frames * 1e-6, 1  # 1 us
+    return row
+
+
+def novelty_row(scale, repeats):
+    """Watching eight correlated sensors in which nothing is wrong: one known state, and the unknown."""
+    normal, _ = sensors(3000, faults=(), random_state=0)
+    model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
+    n_frames = max(300, 3000 // scale)
+    samples = list(sensors(n_frames, faults=(), random_state=1)[0])
+    evidence_, n_columns = model.evidence.novelty, normal.shape[1]
+    framing, densities = model.evidence.framing, evidence_.densities
+    precision = densities.gaussian_whitening.T @ densities.gaussian_whitening
+    covariances = np.linalg.inv(precision).reshape(1, n_columns, n_columns)
+    kernels = densities.origin, densities.whitening, densities.centers, densities.weights, densities.width
+    chain = model.novelty.transmat(np.ones((1, 1)), np.ones(1)), model.novelty.startprob(np.ones(1))
+
+    def ours():
+        stream = model.stream()
+        for x in samples:
+            stream.step(x)
+        return stream.novelty
+
+    def numpy():
+        message = chain[1]
+        for t, x in enumerate(samples):
+            frame = ((x - framing.mean) / framing.scale)[None]
+            scores = (
+                reference.gaussian_score(frame, densities.means, covariances, densities.shares),
+                reference.kernel_score(frame, *kernels),
+            )
+            logs = [
+                reference.log_e(reference.surprise(score, *table.arrays()))
+                for score, table in zip(scores, evidence_.tables, strict=True)
+            ]
+            likelihood = np.array([1.0, np.exp(reference.pooled(logs, evidence_.scales, evidence_.joint)[0])])
+            message = (message if t == 0 else message @ chain[0]) * likelihood
+            message /= message.sum()
+        return message[1]
+
+    row = Row("one streamed frame with novelty, d=8, one known state", "us", n_frames * 1e-6, goals={"numpy": 10})
+    measured(row, ours, {"numpy": numpy}, repeats)
+    row.peers["the clock"], row.goals["the clock"] = 1.6 * n_frames * 1e-6, 1  # 1.6 us
     return row
 
 
