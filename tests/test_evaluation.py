@@ -171,6 +171,12 @@ class TestPage:
         assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
 
 
+def test_the_page_names_the_sequence_of_a_stretch(fitted, tmp_path):
+    people = np.repeat(["Ann", "Eve"], [100, len(X) - 400])
+    evaluate(fitted, X[300:], LABELS[300:], sequence_id=people).save_html(tmp_path / "report.html")
+    assert re.search(r"stretch[^.]*: sequence (Ann|Eve), time steps", (tmp_path / "report.html").read_text())
+
+
 def test_worst_stretches_hold_the_worst_frames(fitted):
     truth = np.zeros(1000, dtype=np.int64)
     posteriors = np.tile([0.9, 0.05, 0.05], (1000, 1))

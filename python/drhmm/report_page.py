@@ -158,7 +158,8 @@ def _where(evaluation: Evaluation, begin: int, end: int) -> str:
     first = _begin(evaluation, begin)
     number = int(np.searchsorted(np.cumsum(evaluation.lengths), begin, side="right"))
     inside = f"time steps {begin - first:,} to {end - 1 - first:,}"
-    return inside if len(evaluation.lengths) == 1 else f"sequence {number}, {inside}"
+    name = number if evaluation.sequence_names is None else evaluation.sequence_names[begin]
+    return inside if len(evaluation.lengths) == 1 else f"sequence {name}, {inside}"
 
 
 def _under_the_signal(evaluation: Evaluation, begin: int, end: int, kind: str) -> Picture:
