@@ -164,6 +164,13 @@ class TestFit:
         assert drhmm.load(folder / "unlabelled.drhmm").classes.tolist() == [0, 1, 2]
 
     @pytest.mark.slow
+    def test_compares_numbers_of_states(self, folder, capsys):
+        named = ["--features", "heart rate,speed", "--states", "2-3", "--output", str(folder / "compared.drhmm")]
+        assert main(["fit", str(folder / "data.csv"), *named, "--basis", "30"]) == 0
+        chosen = drhmm.load(folder / "compared.drhmm").n_states
+        assert f"{chosen} states, by the gain of held-out frames" in capsys.readouterr().out
+
+    @pytest.mark.slow
     def test_learns_with_some_labels(self, folder, columns, capsys):
         labels = [label if row % 3 == 0 else "" for row, label in enumerate(columns["activity"])]
         write_csv(folder / "some.csv", {**columns, "activity": labels})
@@ -894,6 +901,10 @@ BAD_CALLS = {
     "step without time": (
         ["stream", "model.drhmm", "--no-time", "--step", "1"],
         "goes with --time or --false-alarms",
+    ),
+    "numbers of states beside labels": (
+        ["fit", "data.csv", "--label", "activity", "--states", "2-4", "--output", "x.drhmm"],
+        "--states A-B compares models without labels",
     ),
     "novelty-rate alone": (
         ["fit", "data.csv", "--label", "activity", "--novelty-rate", "0.01", "--output", "x.drhmm"],

@@ -42,6 +42,18 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def _numbers(text: str) -> int | range:
+    """One number, or several such as 2-8."""
+    first, dash, last = text.partition("-")
+    try:
+        numbers = range(int(first), int(last) + 1) if dash and first else int(text)
+    except ValueError:
+        numbers = range(0)
+    if not isinstance(numbers, int) and not numbers:
+        raise argparse.ArgumentTypeError(f"a number, or the first and the last of several such as 2-8, got {text!r}")
+    return numbers
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="drhmm",
@@ -98,7 +110,12 @@ def _add_fit(commands: Commands) -> None:
     _add_columns(command, "time between rows when none is missing; the median by default")
     command.add_argument("--output", type=Path, required=True, metavar="FILE", help="the model file to write")
     command.add_argument("--label", metavar="COLUMN", help="the state of a row; only an empty field is unknown")
-    command.add_argument("--states", type=int, metavar="N", help="number of states, where there are no labels")
+    command.add_argument(
+        "--states",
+        type=_numbers,
+        metavar="N",
+        help="number of states, where there are no labels; 2-8 compares these and takes the best",
+    )
     command.add_argument("--window", type=int, default=1, help="rows that the model sees at each time step")
     command.add_argument("--holdout", type=float, default=0.2, help="share of rows to measure the accuracy on")
     command.add_argument(

@@ -24,6 +24,7 @@ from ..estimator import DensityRatioHMM
 from ..evaluation import SPOKEN, Evaluation
 from ..features import Framing, complete_rows
 from ..model import METHODS
+from ..number_of_states import select_states
 from ..summary import COLUMNS
 from .columns import Columns, ordered
 from .errors import InputError
@@ -39,6 +40,8 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError(f"--holdout must be from 0 to below 1, got {options.holdout:g}")
     if options.label is None and options.states is None:
         raise ValueError("give --label COLUMN, or --states N to learn without labels")
+    if options.label is not None and isinstance(options.states, range):
+        raise ValueError("--states A-B compares models without labels, and --label names a column of them")
     if options.step is not None and options.time is None:
         raise ValueError("--step goes with --time")
     is_measured = options.label is not None and (options.holdout > 0 or _is_cross_validated(options))
@@ -74,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
 
     verbose = not options.quiet and sys.stderr.isatty()
     estimator = DensityRatioHMM(
-        options.states,
+        options.states if isinstance(options.states, int) else None,
         window=options.window,
         durations=options.durations,
         min_duration=options.min_duration,
@@ -86,6 +89,12 @@ def run(options: argparse.Namespace) -> None:
         verbose=verbose,
         unknown=None,
     )
+    if isinstance(options.states, range):
+        numbers = select_states(
+            X, options.states, estimator=estimator, lengths=lengths, random_state=options.seed, verbose=verbose
+        )
+        say(str(numbers))
+        estimator.set_params(n_states=numbers.n_states)
     begin = time.perf_counter()
     estimator.fit(NamedColumns(X, names), y, lengths=lengths)
     say(f"learned in {time.perf_counter() - begin:.1f} s: {_chosen(estimator)}")
