@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 import drhmm
 from drhmm import DensityRatioHMM, ImpossibleDataError, dataframes
 from drhmm.dataframes import predict
+from drhmm.datasets import sensors
 from problems import blobs, two_islands
 
 SETTINGS = {"n_basis": 30, "sigma": 1.0, "rho": 0.01, "evidence_scale": 1.0, "random_state": 0}
@@ -632,3 +633,41 @@ class TestExplanation:
     def test_refuses_a_row_that_is_not_there(self, rows, learned):
         with pytest.raises(ValueError, match="row must be at most 199, got 200"):
             dataframes.explain(learned, pd.DataFrame(rows), 200)
+
+
+class TestEpisodes:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def alarm(cls):
+        normal, _ = sensors(2000, n_sensors=2, faults=(), random_state=0)
+        fitted = DensityRatioHMM(1, novelty=True, **SETTINGS).fit(pd.DataFrame(normal, columns=["flow", "heat"]))
+        return fitted.model_.alarm(1, per=2000, hold_off=30)
+
+    def table(self, make, strange):
+        """Two plants, row by row; the second has a fault from its minute 150 to 169."""
+        samples, _ = sensors(400, n_sensors=2, faults=(), random_state=1)
+        minutes = np.repeat(np.arange(200), 2)
+        fault = strange & (np.arange(400) % 2 == 1) & (minutes >= 150) & (minutes < 170)
+        plants = np.array(["north", "south"])[np.arange(400) % 2]
+        columns = {"flow": samples[:, 0], "heat": samples[:, 1] + 30 * fault, "plant": plants, "minute": minutes}
+        return make(columns)
+
+    def test_have_times_and_sequences(self, alarm, make):
+        df = self.table(make, True)
+        found = dataframes.episodes(alarm, df, sequence="plant", time="minute", step=1)
+        (one,) = alarm.episodes(np.column_stack([column(df, "flow"), column(df, "heat")])[1::2])
+        names = ("plant", "begin", "last", "peak")
+        expected = [["south"], [one.begin], [one.end - 1], [one.peak]]
+        assert [list(column(found, name)) for name in names] == expected
+        assert column(found, "columns")[0].startswith("heat ")
+
+    def test_have_rows_where_there_are_no_times(self, alarm, make):
+        df = self.table(make, True)
+        times = dataframes.episodes(alarm, df, sequence="plant", time="minute", step=1)
+        rows = dataframes.episodes(alarm, df, sequence="plant", features=["flow", "heat"])
+        for name in ("begin", "last", "peak"):
+            assert_array_equal(column(rows, name), 2 * np.asarray(column(times, name)) + 1)
+
+    def test_without_alarms_the_table_is_empty(self, alarm, make):
+        found = dataframes.episodes(alarm, self.table(make, False), sequence="plant", time="minute", step=1)
+        assert list(column(found, "begin")) == []

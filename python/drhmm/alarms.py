@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._sequences import Sequences
 from ._times import as_step, seconds_of
 from ._validation import LARGEST, Array, Steps, check_integer, check_number, thread_count
 from ._warnings import warn
@@ -163,7 +164,10 @@ class Alarm:
         A time step with a missing value has no evidence, so that no alarm begins there: a warning names a column that
         is missing in a tenth of the rows or more.
         """
-        sequences = self.model.read(X, lengths, sequence_id, dt)
+        return self._episodes_of(self.model.read(X, lengths, sequence_id, dt), n_threads)
+
+    def _episodes_of(self, sequences: Sequences, n_threads: int | None = None) -> list[Episode]:
+        """The same from sequences that have been read."""
         _warn_of_missing(sequences.samples, self.model.feature_names)
         logs = self.model._log_evidence(sequences, thread_count(n_threads))
         found, first = [], 0

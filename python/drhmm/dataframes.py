@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     import narwhals as nw
     from narwhals.typing import IntoDataFrame, IntoDataFrameT
 
+    from .alarms import Alarm
     from .estimator import DensityRatioHMM
 
-__all__ = ["cross_validate", "evaluate", "explain", "fit", "predict", "rank_columns"]
+__all__ = ["cross_validate", "episodes", "evaluate", "explain", "fit", "predict", "rank_columns"]
 
 
 def fit(
@@ -448,6 +449,78 @@ def rank_columns(
     fitted = _fitted(model)
     sequences = _sequences_for(fitted, _frame(df), sequence, time, step, features)
     return explanation.rank_columns(fitted, sequences, n_frames, random_state, thread_count(n_threads))
+
+
+def episodes(
+    alarm: Alarm,
+    df: IntoDataFrameT,
+    *,
+    sequence: str | Literal[False] | None = None,
+    time: str | Literal[False] | None = None,
+    step: Step | None = None,
+    features: Sequence[str] | None = None,
+    n_threads: int | None = None,
+) -> IntoDataFrameT:
+    """The alarms in the rows of a data frame, as a table with a row for each.
+
+    Parameters
+    ----------
+    alarm : Alarm
+        Made by `drhmm.Model.alarm`.
+    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        Rows of samples, as in `predict`.
+    sequence, time, step, features, n_threads
+        As in `predict`: by default the columns that the model remembers, gaps included.
+
+    Returns
+    -------
+    table of the type of `df`
+        The value of the sequence column if there is one; ``begin``, ``last`` and ``peak``, values of the time column or
+        else row numbers of `df`; ``score`` and ``cause`` as in `drhmm.Episode`, and ``columns``, those that stick
+        out, as text.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drhmm import DensityRatioHMM, dataframes
+    >>> from drhmm.datasets import sensors
+    >>> normal, _ = sensors(2000, faults=(), random_state=0)
+    >>> df = pd.DataFrame(normal, columns=list("abcdefgh"))
+    >>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(df).model_
+    >>> df.loc[500:520, "c"] += 20
+    >>> found = dataframes.episodes(model.alarm(1, per=2000, hold_off=30), df)
+    >>> found["begin"].tolist()
+    [500]
+    >>> found["columns"][0].startswith("c ")
+    True
+    """
+    nw, model, frame = _narwhals(), alarm.model, _frame(df)
+    roles = (("sequence", sequence), ("time", time))
+    owner, clock = (remembered(model, role, name, frame.columns, index=_index(frame)) for role, name in roles)
+    sequences = _sequences_for(model, frame, sequence, time, step, features)
+    found = alarm._episodes_of(sequences, n_threads)
+    first = np.cumsum([0, *sequences.lengths]).tolist()
+    begin, last, peak = (
+        [sequences.row(first[one.sequence] + place) for one, place in zip(found, places, strict=True)]
+        for places in ([one.begin for one in found], [one.end - 1 for one in found], [one.peak for one in found])
+    )
+    entries: dict[str, tuple[list[Any], Any]] = {} if owner is None else {owner: _taken(frame[owner], begin)}
+    for name, rows in (("begin", begin), ("last", last), ("peak", peak)):
+        entries[name] = (rows, nw.Int64) if clock is None else _taken(frame[clock], rows)
+    told = [", ".join(f"{name} {share:.0%}" for name, share in one.columns) for one in found]
+    entries["score"] = [one.score for one in found], nw.Float64
+    entries |= {"cause": ([one.cause for one in found], nw.String), "columns": (told, nw.String)}
+    series = {
+        name: nw.new_series(name, values, dtype, backend=frame.implementation)
+        for name, (values, dtype) in entries.items()
+    }
+    result: IntoDataFrameT = nw.from_dict(series).to_native()
+    return result
+
+
+def _taken(column: nw.Series[Any], rows: list[int]) -> tuple[list[Any], Any]:
+    """Some values of a column, and their type."""
+    return column[rows].to_list(), column.dtype
 
 
 def _fitted(model: Any) -> Model:
