@@ -137,9 +137,10 @@ def warn_of_times_among_features(samples: Array, lengths: Lengths, names: Sequen
     inside = np.flatnonzero(~_begins(lengths))
     if len(inside) >= FEWEST_RISES:
         rises = (samples[inside] > samples[inside - 1]).all(axis=0)
-        for place in np.flatnonzero(rises)[:1]:
+        if rises.any():
+            name = names[int(rises.argmax())]
             warn(
-                f"the feature {names[place]!r} increases from row to row, as a time does, and new data will be beyond "
+                f"the feature {name!r} increases from row to row, as a time does, and new data will be beyond "
                 f"all that was learned from: {remedy}",
             )
 

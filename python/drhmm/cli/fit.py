@@ -53,8 +53,8 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("--cross-validate goes with --label")
     given = {"novelty_rate": options.novelty_rate, "novelty_duration": options.novelty_duration}
     novelty = {name: value for name, value in given.items() if value is not None}
-    for name in novelty if not options.novelty else ():
-        raise ValueError(f"--{name.replace('_', '-')} goes with --novelty")
+    if novelty and not options.novelty:
+        raise ValueError(f"--{next(iter(novelty)).replace('_', '-')} goes with --novelty")
     check_integer(options.seed, "--seed", low=0, high=2**32 - 1)
     columns = Columns(options.features, options.label, options.sequence, options.time)
     table = columns.read(options.data, options.header)
@@ -91,7 +91,13 @@ def run(options: argparse.Namespace) -> None:
     )
     if isinstance(options.states, range):
         numbers = select_states(
-            X, options.states, estimator=estimator, lengths=lengths, random_state=options.seed, verbose=verbose
+            X,
+            options.states,
+            estimator=estimator,
+            lengths=lengths,
+            random_state=options.seed,
+            n_threads=options.threads,
+            verbose=verbose,
         )
         say(str(numbers))
         estimator.set_params(n_states=numbers.n_states)

@@ -210,12 +210,10 @@ class FollowedSequences:
             raise SnapshotError("the snapshot is damaged: its checksum does not fit")
         options = content.get("options")
         if options != self._options:
-            names = [
-                name
-                for name in self._options
-                if not isinstance(options, dict) or name not in options or options[name] != self._options[name]
-            ]
-            told = ", ".join(names)
+            saved = options if isinstance(options, dict) else {}
+            told = ", ".join(
+                name for name in self._options | saved if saved.get(name, ...) != self._options.get(name, ...)
+            )
             raise SnapshotError(f"the snapshot was made with another model, or with other options: {told} differ")
         if set(content) != {"format", "version", "options", "streams"}:
             raise SnapshotError("the snapshot has missing or unknown entries")

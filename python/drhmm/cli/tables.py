@@ -72,7 +72,7 @@ class Table:
         if column.dtype.kind not in "OSU":
             return
         texts = [text for text in map(as_text, column.tolist()) if not values.is_missing(text)]
-        if texts and not any(is_number(text) or text.strip().lower() in values.TRUTHS for text in texts):
+        if texts and not any(is_number(text) for text in texts):
             options = "--time" if _is_date(texts[0]) else "--label or --sequence"
             raise InputError(
                 f"the column holds text, such as {shown(texts[0])}, and features are numbers: name it with {options}, "
@@ -263,11 +263,11 @@ def numbered_names(fields: Sequence[str]) -> list[str]:
 
 
 def is_number(text: str) -> bool:
-    """Whether a field is a number, an infinite one among them, or nothing."""
+    """Whether a field is a number, an infinite one among them, a truth value, or nothing."""
     try:
         float(text)
     except ValueError:
-        return values.is_missing(text)
+        return values.is_missing(text) or text.strip().lower() in values.TRUTHS
     return True
 
 
