@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import drhmm
-from drhmm.progress import progress_bar
+from drhmm.system.progress import progress_bar
 
 
 def identity(key):

@@ -27,7 +27,7 @@ from distributed import Client, LocalCluster
 import drhmm
 import drhmm.dask
 from drhmm import DensityRatioHMM
-from drhmm.progress import progress_bar
+from drhmm.system.progress import progress_bar
 
 FEATURES = ["a", "b", "c", "d", "e"]
 ROLES = {"features": FEATURES, "label": "label", "sequence": "sequence", "time": "second"}

@@ -36,7 +36,7 @@ from measures import (
 )
 
 import drhmm
-from drhmm.progress import progress_bar
+from drhmm.system.progress import progress_bar
 
 #: Sequences after which the other process ends and a new one takes its place.
 TASKS_PER_PROCESS = 50

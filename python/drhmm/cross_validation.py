@@ -21,8 +21,8 @@ from .evaluation import Evaluation, evaluation_of
 from .features import random_state_of
 from .model import METHODS, Method, Model
 from .novelty import among_known
-from .progress import no_progress, progress_bar
 from .selection import N_FOLDS, contiguous_folds, drawn_folds
+from .system.progress import no_progress, progress_bar
 
 #: Sequences that are held out one by one by default, at most.
 MOST_ONE_BY_ONE = 10

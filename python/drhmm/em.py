@@ -13,8 +13,8 @@ from ._stages import StageChain
 from ._validation import Array
 from ._warnings import warn
 from .durations import Durations
-from .progress import Progress, no_progress
 from .stays import Stays
+from .system.progress import Progress, no_progress
 from .training import TrainingFrames
 from .transitions import ChainRules, count_transitions
 

@@ -15,7 +15,6 @@ from ._inference import BatchInference
 from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from ._sequences import Sequences, as_sequences
 from ._tables import feature_names_of
-from ._threads import with_own_threads
 from ._validation import (
     LARGEST,
     Array,
@@ -41,6 +40,7 @@ from .ratios.source import check_source, class_shares
 from .selection import Selection
 from .stays import DurationRules, check_minimum, minimum_stays
 from .summary import SCALE_REASON, TYPICAL, Quantiles, typical_values
+from .system.threads import with_own_threads
 from .tempering import tempered
 from .training import TrainingFrames, class_weights, row_weights
 from .transitions import ChainRules, chain_rules

@@ -17,11 +17,11 @@ from .em_starts import best_starts
 from .evidence import least_ratio_of
 from .model import Model
 from .novelty_evidence import beside, learn_novelty
-from .progress import no_progress, progress_bar
 from .ratios.learner import Learner, Trained
 from .ratios.source import checked_log_ratios
 from .scales import Choice, HeldOutSmoothing
 from .stays import Stays
+from .system.progress import no_progress, progress_bar
 from .training import FEW, TrainingFrames
 from .transitions import ChainRules, count_transitions
 

@@ -19,8 +19,8 @@ from ._validation import Array, Lengths, check_integer, check_number, thread_cou
 from ._warnings import warn
 from .estimator import DensityRatioHMM
 from .features import random_state_of
-from .progress import no_progress, progress_bar
 from .selection import drawn_folds
+from .system.progress import no_progress, progress_bar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

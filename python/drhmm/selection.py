@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._validation import Array, Lengths
-from .progress import Progress, no_progress
+from .system.progress import Progress, no_progress
 
 N_FOLDS = 5
 

@@ -13,9 +13,9 @@ from ._sequences import Sequences
 from ._validation import LARGEST, Array, as_weights, shown
 from ._warnings import warn
 from .features import Framing, complete_rows
-from .progress import Progress, no_progress
 from .ratios.learner import Task
 from .selection import Judge, folds_of
+from .system.progress import Progress, no_progress
 
 #: A class or a state with fewer frames than this is hardly learned.
 FEW = 3

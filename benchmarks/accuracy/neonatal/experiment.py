@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from drhmm.progress import progress_bar
+from drhmm.system.progress import progress_bar
 
 from . import fhmm, ratio_systems, slds
 from .protocol import CONDITIONS, KNOWN, Patient, training_of

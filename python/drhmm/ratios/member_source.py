@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._threads import with_own_threads
 from .._validation import Array, as_samples, check_number, read_only, thread_count
 from ..evidence import frame_log_ratios
 from ..members import Member, Sums, added
 from ..selection import contiguous_folds
+from ..system.threads import with_own_threads
 from .learner import Task, Trained, Updates, _Refits, equal_scales
 from .source import as_training, check_fitted, check_masses
 

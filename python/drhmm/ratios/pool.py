@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._threads import limited_threads, with_own_threads
 from .._validation import Array, Lengths, check_number, thread_count
 from ..evidence import Evidence, pooled_evidence
 from ..features import Framing, check_basis, complete_rows, random_state_of
 from ..novelty_evidence import NoveltyEvidence, beside
 from ..scales import Choice
 from ..selection import contiguous_folds
+from ..system.threads import limited_threads, with_own_threads
 from .additive import Additive
 from .gaussian import Gaussian
 from .learner import Learner, Task, Trained, Updates, as_learner, equal_scales, named

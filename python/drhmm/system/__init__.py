@@ -1,0 +1,1 @@
+"""Threads of other libraries, and progress of long work."""
