@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._hints import by_name
-from ._labels import UNKNOWN, as_labels, encode
-from ._sequences import as_sequences, is_list_of_sequences
-from ._tables import feature_names_of
-from ._times import Step
-from ._validation import Array, as_weights
 from .alarms import Alarm
+from .data.checks import Array, as_weights
+from .data.hints import by_name
+from .data.labels import UNKNOWN, as_labels, encode
+from .data.sequences import as_sequences, is_list_of_sequences
+from .data.tables import feature_names_of
+from .data.times import Step
 from .explanation import ColumnRanking, Explanation
 from .model import Method, Model, PathMethod
 from .streaming import Stream

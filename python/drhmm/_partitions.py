@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._labels import as_labels, encode
 from ._results import result_names
-from ._sequences import as_sequences, group
-from ._validation import Array
+from .data.checks import Array
+from .data.labels import as_labels, encode
+from .data.sequences import as_sequences, group
 from .dataframes import Rows, features_of, plain, predict, read_rows, times_of
 from .evidence import PooledEvidence
 from .model import Model

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._validation import Lengths, Steps, check_choice
+from .data.checks import Lengths, Steps, check_choice
 from .model import METHODS, PATH_METHODS, Model, PathMethod
 from .novelty import among_known
 

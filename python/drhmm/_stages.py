@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core, recursion
-from ._validation import Array, Lengths, Steps
+from .data.checks import Array, Lengths, Steps
 from .novelty import Novelty
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._sequences import Sequences
-from ._times import as_step, seconds_of
-from ._validation import LARGEST, Array, Steps, check_integer, check_number, thread_count
-from ._warnings import warn
+from .data.checks import LARGEST, Array, Steps, check_integer, check_number, thread_count
+from .data.sequences import Sequences
+from .data.times import as_step, seconds_of
+from .data.user_warnings import warn
 from .novelty_evidence import Excursions
 from .tails import pareto_tail
 

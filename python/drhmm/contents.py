@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._validation import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number, shown
+from .data.checks import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number, shown
 from .durations import Durations
 from .evidence import PooledEvidence
 from .features import Framing

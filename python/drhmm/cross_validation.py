@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from ._labels import as_labels, encode
-from ._sequences import Sequences, as_sequences
-from ._tables import NamedColumns, feature_names_of
 from ._text_tables import printable
-from ._validation import Lengths, as_values, check_integer, thread_count
-from ._warnings import warn
+from .data.checks import Lengths, as_values, check_integer, thread_count
+from .data.labels import as_labels, encode
+from .data.sequences import Sequences, as_sequences
+from .data.tables import NamedColumns, feature_names_of
+from .data.user_warnings import warn
 from .estimator import DensityRatioHMM
 from .evaluation import Evaluation, evaluation_of
 from .features import random_state_of

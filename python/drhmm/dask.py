@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.base import clone
 
-from ._labels import is_known
 from ._partitions import (
     PLACE,
     Pieces,
@@ -31,10 +30,11 @@ from ._partitions import (
     take,
 )
 from ._sample import choose
-from ._sequences import as_sequences
-from ._tables import as_names, check_text, no_column
-from ._times import Step
-from ._validation import Array, check_integer
+from .data.checks import Array, check_integer
+from .data.labels import is_known
+from .data.sequences import as_sequences
+from .data.tables import as_names, check_text, no_column
+from .data.times import Step
 from .dataframes import check_step, features_of, refuse_results, remembered
 from .estimator import DensityRatioHMM
 from .model import Model, PathMethod

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import evaluation, explanation
-from ._dates import exact, moment
 from ._results import result_names, results
-from ._sequences import Sequences, as_sequences, group
-from ._tables import NamedColumns, as_array, as_names, check_text, column_names, no_column, refuse_equal_names
-from ._times import Step, TimeError, as_step, gaps, usual_step, warn_of_times_among_features
-from ._validation import Lengths, Steps, as_values, shown, thread_count
-from ._warnings import warn
+from .data.checks import Lengths, Steps, as_values, shown, thread_count
+from .data.dates import exact, moment
+from .data.sequences import Sequences, as_sequences, group
+from .data.tables import NamedColumns, as_array, as_names, check_text, column_names, no_column, refuse_equal_names
+from .data.times import Step, TimeError, as_step, gaps, usual_step, warn_of_times_among_features
+from .data.user_warnings import warn
 from .evaluation import Evaluation
 from .exceptions import ImpossibleDataError
 from .explanation import ColumnRanking, Explanation

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ._labels import UNKNOWN
 from ._stages import StageChain
-from ._validation import Array
-from ._warnings import warn
+from .data.checks import Array
+from .data.labels import UNKNOWN
+from .data.user_warnings import warn
 from .durations import Durations
 from .stays import Stays
 from .system.progress import Progress, no_progress

@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from . import _core
-from ._validation import Array
+from .data.checks import Array
 from .em import Update, run_em, start_counts
 from .features import choose_centers, median_distance
 from .selection import START_SIGMA

@@ -10,12 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from ._hints import known_settings
 from ._inference import BatchInference
-from ._labels import UNKNOWN, Codes, as_labels, encode, learn_classes
-from ._sequences import Sequences, as_sequences
-from ._tables import feature_names_of
-from ._validation import (
+from .contents import as_json
+from .data.checks import (
     LARGEST,
     Array,
     as_floats,
@@ -26,7 +23,10 @@ from ._validation import (
     read_only,
     thread_count,
 )
-from .contents import as_json
+from .data.hints import known_settings
+from .data.labels import UNKNOWN, Codes, as_labels, encode, learn_classes
+from .data.sequences import Sequences, as_sequences
+from .data.tables import feature_names_of
 from .evidence import PooledEvidence, warn_of_far_classes
 from .features import learn_framing, random_state_of
 from .learning import Settings, learn_labelled, learn_unlabelled, with_novelty

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ._calibration import bins_of, error_of
-from ._labels import UNKNOWN, Codes, as_labels, bridged, encode
-from ._sequences import Sequences, numbered_by_appearance
 from ._text_tables import TextTable, printable, share
-from ._validation import Array, Lengths, Steps, as_values, thread_count
+from .data.checks import Array, Lengths, Steps, as_values, thread_count
+from .data.labels import UNKNOWN, Codes, as_labels, bridged, encode
+from .data.sequences import Sequences, numbered_by_appearance
 from .model import METHODS, Method, Model
 from .novelty import among_known
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._validation import Array, Lengths, read_only
-from ._warnings import warn
+from .data.checks import Array, Lengths, read_only
+from .data.user_warnings import warn
 from .features import Framing, fair_draw
 from .members import KINDS, AdditiveMember, GaussianMember, KernelMember, Member
 from .novelty_evidence import NoveltyEvidence

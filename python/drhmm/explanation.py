@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._sequences import Sequences
-from ._tables import columns_named
 from ._text_tables import TextTable, printable, share
-from ._validation import Array, check_integer
+from .data.checks import Array, check_integer
+from .data.sequences import Sequences
+from .data.tables import columns_named
 from .evidence import PooledEvidence
 from .features import random_state_of
 from .novelty import among_known

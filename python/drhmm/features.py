@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._tables import columns_named
-from ._validation import LARGEST, Array, Lengths, check_integer, read_only
-from ._warnings import warn
+from .data.checks import LARGEST, Array, Lengths, check_integer, read_only
+from .data.tables import columns_named
+from .data.user_warnings import warn
 
 #: Frames per centre among which centres are looked for; more frames than that are sampled first.
 CENTER_CANDIDATES = 50

@@ -13,8 +13,8 @@ import numpy as np
 
 from ._files import write_atomically
 from ._json import strict_json
-from ._validation import Array
 from .contents import DESCRIPTION, description_of, digest, from_format_1, parts_of, tensors_of
+from .data.checks import Array
 from .evidence import PooledEvidence
 from .exceptions import ModelFormatError
 from .model import Model

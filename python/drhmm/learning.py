@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from . import recursion
-from ._validation import Array
-from ._warnings import warn
+from .data.checks import Array
+from .data.user_warnings import warn
 from .durations import Durations
 from .em import EMResult, run_em
 from .em_starts import best_starts

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from . import _core
-from ._validation import LARGEST, Array, read_only
+from .data.checks import LARGEST, Array, read_only
 
 Sums = dict[str, Array]
 

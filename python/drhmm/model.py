@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, recursion
-from ._hints import by_name
-from ._sequences import Sequences, as_sequences
 from ._stages import StageChain
-from ._tables import feature_names_of, names_mismatch
-from ._times import Step
-from ._validation import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
-from ._warnings import warn
 from .alarms import Alarm, make_alarm
 from .contents import fingerprint_of
+from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
+from .data.hints import by_name
+from .data.sequences import Sequences, as_sequences
+from .data.tables import feature_names_of, names_mismatch
+from .data.times import Step
+from .data.user_warnings import warn
 from .durations import Durations, leaving_rates
 from .evidence import Evidence, PooledEvidence
 from .exceptions import ImpossibleDataError

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._validation import Array, Lengths, read_only
+from .data.checks import Array, Lengths, read_only
 from .tails import ScoreTable, log_e
 
 #: Kernel centres of the density at most.

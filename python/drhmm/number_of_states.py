@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from ._sequences import Sequences, as_sequences
-from ._tables import feature_names_of
 from ._text_tables import TextTable
-from ._validation import Array, Lengths, check_integer, check_number, thread_count
-from ._warnings import warn
+from .data.checks import Array, Lengths, check_integer, check_number, thread_count
+from .data.sequences import Sequences, as_sequences
+from .data.tables import feature_names_of
+from .data.user_warnings import warn
 from .estimator import DensityRatioHMM
 from .features import random_state_of
 from .selection import drawn_folds

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ._labels import Codes
-from ._sequences import Sequences
-from ._validation import Array, read_only
 from .contents import as_json
+from .data.checks import Array, read_only
+from .data.labels import Codes
+from .data.sequences import Sequences
 from .evidence import PooledEvidence, warn_of_far_classes
 from .features import complete_rows
 from .members import KernelMember, Sums, added

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._validation import (
+from .data.checks import (
     Array,
     Lengths,
     Steps,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from ._labels import UNKNOWN
 from ._text_tables import TextTable, share
+from .data.labels import UNKNOWN
 from .evaluation import SMALLEST, Evaluation
 from .plotting import calibration, sequence, transitions
 from .plotting.roc import roc_of_classes

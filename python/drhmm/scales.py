@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from . import _core
 from ._stages import StageChain
-from ._validation import Array, Lengths
+from .data.checks import Array, Lengths
 from .durations import Durations
 from .tempering import power, unreachable
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._validation import Array, Lengths
+from .data.checks import Array, Lengths
 from .system.progress import Progress, no_progress
 
 N_FOLDS = 5

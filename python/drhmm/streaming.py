@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, snapshots
-from ._tables import values_by_name
-from ._validation import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, refuse_masked, thread_count
 from .alarms import Alarm, Episode, Watch
+from .data.checks import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, refuse_masked, thread_count
+from .data.tables import values_by_name
 from .exceptions import SnapshotError
 from .novelty import among_known
 from .recursion import raise_failure

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._text_tables import TextTable, printable, share, short
-from ._validation import Array
+from .data.checks import Array
 from .evidence import PooledEvidence
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._labels import UNKNOWN, Codes
-from ._sequences import Sequences
-from ._validation import LARGEST, Array, as_weights, shown
-from ._warnings import warn
+from .data.checks import LARGEST, Array, as_weights, shown
+from .data.labels import UNKNOWN, Codes
+from .data.sequences import Sequences
+from .data.user_warnings import warn
 from .features import Framing, complete_rows
 from .ratios.learner import Task
 from .selection import Judge, folds_of

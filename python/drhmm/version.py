@@ -6,7 +6,7 @@ import sys
 
 from . import _core
 from ._processor import best_isa
-from ._validation import thread_count
+from .data.checks import thread_count
 
 __version__ = "0.1.0"
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from .._validation import check_integer
+from ..data.checks import check_integer
 from ..version import __version__
 from .errors import in_flags
 from .output import close_quietly

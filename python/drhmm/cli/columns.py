@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from .._sequences import group
-from .._tables import no_column
-from .._times import TimeError, gaps, usual_step
-from .._validation import Lengths, Steps
+from ..data.checks import Lengths, Steps
+from ..data.sequences import group
+from ..data.tables import no_column
+from ..data.times import TimeError, gaps, usual_step
 from ..dataframes import features_of
 from ..model import Model
 from ..summary import remembered_columns

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from .. import io
-from .._labels import UnseenLabelError
+from ..data.labels import UnseenLabelError
 from ..evaluation import evaluate
 from ..summary import remembered_columns
 from .columns import Columns, model_features, ordered

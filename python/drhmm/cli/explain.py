@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 
 from .. import io
-from .._validation import thread_count
+from ..data.checks import thread_count
 from ..explanation import explain, rank_columns
 from .columns import Columns, model_features, ordered
 from .output import say

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import io
-from .._sequences import as_sequences
-from .._tables import NamedColumns
 from .._text_tables import share
-from .._times import warn_of_times_among_features
-from .._validation import Array, Lengths, check_integer, shown
-from .._warnings import warn
 from ..cross_validation import held_out, sequence_folds
+from ..data.checks import Array, Lengths, check_integer, shown
+from ..data.sequences import as_sequences
+from ..data.tables import NamedColumns
+from ..data.times import warn_of_times_among_features
+from ..data.user_warnings import warn
 from ..estimator import DensityRatioHMM
 from ..evaluation import SPOKEN, Evaluation
 from ..features import Framing, complete_rows

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from .._dates import Seconds, WholeSeconds, moment
 from .._files import write_atomically
 from .._json import strict_json
-from .._times import StepSeconds, steps_between
-from .._validation import Array, shown
 from ..alarms import Alarm, Episode
+from ..data.checks import Array, shown
+from ..data.dates import Seconds, WholeSeconds, moment
+from ..data.times import StepSeconds, steps_between
 from ..exceptions import SnapshotError
 from ..model import Model
 from ..streaming import Stream

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .._json import unique_names
-from .._tables import no_column
-from .._validation import Array, shown
+from ..data.checks import Array, shown
+from ..data.tables import no_column
 from ..model import Model
 from . import values
 from .columns import Columns

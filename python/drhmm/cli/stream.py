@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from .. import io
-from .._validation import LARGEST, check_integer, check_number
 from ..alarms import Alarm, frames_of
+from ..data.checks import LARGEST, check_integer, check_number
 from ..exceptions import ImpossibleDataError
 from ..model import Model
 from .columns import Columns, step_of

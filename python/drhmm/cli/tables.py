@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._dates import exact, moment
 from .._files import write_atomically
-from .._tables import no_column
-from .._times import TICKS
-from .._validation import Array, is_missing, shown
+from ..data.checks import Array, is_missing, shown
+from ..data.dates import exact, moment
+from ..data.tables import no_column
+from ..data.times import TICKS
 from . import values
 from .errors import InputError, NamesError
 

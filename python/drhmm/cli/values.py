@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._times import as_step
-from .._validation import shown
+from ..data.checks import shown
+from ..data.times import as_step
 
 #: Words, in lower case, of columns that hold truth values.
 TRUTHS = {"true": "1", "false": "0"}

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from .._validation import Array, read_only
+from ..data.checks import Array, read_only
 
 #: Conditions that an annotator marks. Normal is a stretch in which nothing happens; Abnormal has no known cause.
 CONDITIONS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._validation import Array
+from ..data.checks import Array
 from .processes import bump, relax, wander
 
 Signals = dict[str, Array]

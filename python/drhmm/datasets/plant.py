@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validation import Array, check_choice, check_integer
+from ..data.checks import Array, check_choice, check_integer
 from .processes import places, wander
 
 #: What can be wrong with a sensor: an offset, a slow drift, a value that no longer changes, two sensors exchanged, more

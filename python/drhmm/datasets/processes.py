@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._validation import Array
+from ..data.checks import Array
 
 #: Samples that are summed at once in `relax`: long enough to be quick, short enough for powers of the decay.
 BLOCK = 200

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._validation import Array, as_startprob, as_transmat, check_integer, check_number
+from ..data.checks import Array, as_startprob, as_transmat, check_integer, check_number
 from ..features import random_state_of
 
 __all__ = ["blobs", "markov_chain", "moons", "rings", "sines", "sines_training"]

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .._validation import as_floats
 from ..alarms import Alarm
+from ..data.checks import as_floats
 from .style import along, color, new_figure
 
 

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from .._labels import bridged
-from .._validation import as_lengths, as_matrix, as_transmat
+from ..data.checks import as_lengths, as_matrix, as_transmat
+from ..data.labels import bridged
 from ..durations import Durations
 from ..stays import Stays
 from .style import as_states, color, new_figure, state_names

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from .._validation import Array, as_matrix, check_number
+from ..data.checks import Array, as_matrix, check_number
 from .style import along, as_states, axes_or_new, color, runs, state_names
 
 #: Height of the strip of true states, as a share of the axes.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from .._validation import as_floats
+from ..data.checks import as_floats
 from .style import axes_or_new
 
 

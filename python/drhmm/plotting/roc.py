@@ -9,7 +9,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from sklearn.metrics import auc, roc_curve
 
-from .._validation import Array, as_floats, refuse_masked
+from ..data.checks import Array, as_floats, refuse_masked
 from .style import as_curves, axes_or_new, color, place_of, unit_square
 
 

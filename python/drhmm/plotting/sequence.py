@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from .._labels import UNKNOWN
-from .._tables import column_names
-from .._validation import as_matrix, as_steps
+from ..data.checks import as_matrix, as_steps
+from ..data.labels import UNKNOWN
+from ..data.tables import column_names
 from .style import Along, along, as_curves, as_states, color, new_figure, place_of, runs, state_names
 
 #: Lines of the columns: greys, which are the colours of no state, first plain and then dashed.

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 
-from .._labels import UNKNOWN
-from .._validation import Array, as_values, is_missing
+from ..data.checks import Array, as_values, is_missing
+from ..data.labels import UNKNOWN
 
 #: Colours that stay apart for colour-blind readers and in print (Okabe and Ito), repeated after eight states.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#666666")

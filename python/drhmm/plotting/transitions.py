@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 
-from .._validation import as_matrix, as_transmat
+from ..data.checks import as_matrix, as_transmat
 from .style import axes_or_new, state_names
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._validation import Array
+from ..data.checks import Array
 from ..members import AdditiveMember, Member
 from .learner import Task
 from .member_source import MemberSource

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from .._validation import Array, check_choice, check_number, refuse_masked
+from ..data.checks import Array, check_choice, check_number, refuse_masked
 from .source import accepts_weights, as_training, check_fitted, class_shares, hard_or_repeated, without_evidence
 
 

@@ -11,7 +11,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KernelDensity
 
-from .._validation import Array, refuse_masked
+from ..data.checks import Array, refuse_masked
 from .source import accepts_weights, as_training, check_fitted, hard_or_repeated, without_evidence
 
 

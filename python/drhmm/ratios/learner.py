@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from .._validation import Array
+from ..data.checks import Array
 from ..members import Member
 from ..selection import Judge
 from ..system.progress import Progress, no_progress

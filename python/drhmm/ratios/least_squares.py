@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._validation import Array, check_searched, thread_count
+from ..data.checks import Array, check_searched, thread_count
 from ..evidence import least_ratio_of
 from ..features import basis_size, check_basis, choose_centers, median_distance, random_state_of
 from ..members import KernelMember

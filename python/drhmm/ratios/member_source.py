@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._validation import Array, as_samples, check_number, read_only, thread_count
+from ..data.checks import Array, as_samples, check_number, read_only, thread_count
 from ..evidence import frame_log_ratios
 from ..members import Member, Sums, added
 from ..selection import contiguous_folds

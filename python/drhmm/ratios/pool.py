@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._validation import Array, Lengths, check_number, thread_count
+from ..data.checks import Array, Lengths, check_number, thread_count
 from ..evidence import Evidence, pooled_evidence
 from ..features import Framing, check_basis, complete_rows, random_state_of
 from ..novelty_evidence import NoveltyEvidence, beside

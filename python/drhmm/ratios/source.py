@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import LARGEST, Array, as_floats, as_matrix, as_samples
+from ..data.checks import LARGEST, Array, as_floats, as_matrix, as_samples
 
 
 @runtime_checkable

@@ -11,8 +11,8 @@ from typing import ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from .._hints import check_of_places
-from .._validation import thread_count
+from ..data.checks import thread_count
+from ..data.hints import check_of_places
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
+from .. import _core
 
 Array = npt.NDArray[np.float64]
 Lengths = list[int]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._sequences import Sequences
-from ._validation import Lengths, as_values, is_missing, shown
-from ._warnings import warn
+from .checks import Lengths, as_values, is_missing, shown
+from .sequences import Sequences
+from .user_warnings import warn
 
 Codes = npt.NDArray[np.int64]
 

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ._dates import Seconds, WholeSeconds
-from ._validation import LONGEST_GAP, Array, Lengths, Steps, check_number
-from ._warnings import warn
+from .checks import LONGEST_GAP, Array, Lengths, Steps, check_number
+from .dates import Seconds, WholeSeconds
+from .user_warnings import warn
 
 #: Ticks of dates and durations in a second.
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}

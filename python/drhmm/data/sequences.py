@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._tables import as_array, is_table
-from ._validation import (
+from .checks import (
     Array,
     Lengths,
     Steps,
@@ -22,6 +21,7 @@ from ._validation import (
     is_missing,
     refuse_masked,
 )
+from .tables import as_array, is_table
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ._validation import shown
+from .checks import shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
