@@ -6,7 +6,7 @@ import numpy as np
 
 from drhmm import Model
 from drhmm.evidence import pooled_evidence
-from drhmm.features import Framing
+from drhmm.features.frames import Framing
 from drhmm.members import KernelMember
 
 

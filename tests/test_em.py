@@ -172,7 +172,7 @@ class TestSomeLabels:
 
 def training_frames(X, codes, n_states):
     from drhmm.data.sequences import as_sequences
-    from drhmm.features import learn_framing
+    from drhmm.features.frames import learn_framing
 
     return TrainingFrames(as_sequences(X), learn_framing(X, 1, True), codes.astype(np.int64), n_states, None)
 

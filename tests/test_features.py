@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import _core
-from drhmm.features import choose_centers, fair_draw, learn_framing, median_distance
+from drhmm.features.frames import choose_centers, fair_draw, learn_framing, median_distance
 from drhmm.reference import features as reference
 
 SAMPLES = np.arange(12.0).reshape(6, 2)

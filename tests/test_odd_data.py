@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from drhmm import DensityRatioHMM
-from drhmm.features import learn_framing
+from drhmm.features.frames import learn_framing
 from problems import blobs, rare_class
 
 QUICK = {"sigma": 1.0, "rho": 0.003, "evidence_scale": 1.0}

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import _core
 from drhmm.evidence import frame_log_ratios, least_ratio_of, pooled_evidence
-from drhmm.features import Framing
+from drhmm.features.frames import Framing
 from drhmm.members import AdditiveMember, GaussianMember, KernelMember, added
 from drhmm.reference import features as reference_features
 from drhmm.reference import pool as reference

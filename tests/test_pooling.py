@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from drhmm import DensityRatioHMM
 from drhmm.evidence import PooledEvidence
-from drhmm.features import basis_size
+from drhmm.features.frames import basis_size
 from drhmm.io import from_bytes, to_bytes
 from drhmm.ratios import Additive, FromClassifier, Gaussian, LeastSquares, Pool, TwoClass
 from drhmm.ratios.pool import SourceEvidence

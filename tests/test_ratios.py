@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import _core
-from drhmm.features import Framing
+from drhmm.features.frames import Framing
 from drhmm.ratios import LeastSquares
 from drhmm.reference import features as reference_features
 from drhmm.reference import ratios as reference

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from .data.checks import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number, shown
 from .durations import Durations
 from .evidence import PooledEvidence
-from .features import Framing
+from .features.frames import Framing
 from .members import KINDS, N_EDGES, Member
 from .novelty import Novelty
 from .novelty_evidence import Densities, Excursions, NoveltyEvidence

@@ -18,7 +18,7 @@ from .data.tables import NamedColumns, feature_names_of
 from .data.user_warnings import warn
 from .estimator import DensityRatioHMM
 from .evaluation import Evaluation, evaluation_of
-from .features import random_state_of
+from .features.frames import random_state_of
 from .model import METHODS, Method, Model
 from .novelty import among_known
 from .selection import N_FOLDS, contiguous_folds, drawn_folds

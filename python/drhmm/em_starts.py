@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from . import _core
 from .data.checks import Array
 from .em import Update, run_em, start_counts
-from .features import choose_centers, median_distance
+from .features.frames import choose_centers, median_distance
 from .selection import START_SIGMA
 from .training import TrainingFrames
 from .transitions import ChainRules

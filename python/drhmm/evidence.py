@@ -13,7 +13,7 @@ import numpy.typing as npt
 from . import _core
 from .data.checks import Array, Lengths, read_only
 from .data.user_warnings import warn
-from .features import Framing, fair_draw
+from .features.frames import Framing, fair_draw
 from .members import KINDS, AdditiveMember, GaussianMember, KernelMember, Member
 from .novelty_evidence import NoveltyEvidence
 

@@ -16,7 +16,7 @@ from .data.checks import Array, check_integer
 from .data.sequences import Sequences
 from .data.tables import columns_named
 from .evidence import PooledEvidence
-from .features import random_state_of
+from .features.frames import random_state_of
 from .novelty import among_known
 from .summary import QUANTILES, TYPICAL, column_names_of
 

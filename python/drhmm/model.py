@@ -26,7 +26,7 @@ from .data.user_warnings import warn
 from .durations import Durations, leaving_rates
 from .evidence import Evidence, PooledEvidence
 from .exceptions import ImpossibleDataError
-from .features import complete_rows
+from .features.frames import complete_rows
 from .novelty import Novelty, among_known
 from .novelty_evidence import Excursions, NoveltyEvidence
 from .streaming import Stream, StreamBatch, resume_batch, resume_stream

@@ -18,7 +18,7 @@ from .data.sequences import Sequences, as_sequences
 from .data.tables import feature_names_of
 from .data.user_warnings import warn
 from .estimator import DensityRatioHMM
-from .features import random_state_of
+from .features.frames import random_state_of
 from .selection import drawn_folds
 from .system.progress import no_progress, progress_bar
 

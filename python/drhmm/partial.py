@@ -15,7 +15,7 @@ from .data.checks import Array, read_only
 from .data.labels import Codes
 from .data.sequences import Sequences
 from .evidence import PooledEvidence, warn_of_far_classes
-from .features import complete_rows
+from .features.frames import complete_rows
 from .members import KernelMember, Sums, added
 from .model import Model
 from .stays import Stays

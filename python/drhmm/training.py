@@ -12,7 +12,7 @@ from .data.checks import LARGEST, Array, as_weights, shown
 from .data.labels import UNKNOWN, Codes
 from .data.sequences import Sequences
 from .data.user_warnings import warn
-from .features import Framing, complete_rows
+from .features.frames import Framing, complete_rows
 from .ratios.learner import Task
 from .selection import Judge, folds_of
 from .system.progress import Progress, no_progress

@@ -12,7 +12,7 @@ from recursions import lengths_of
 
 from drhmm import DensityRatioHMM, ImpossibleDataError
 from drhmm.contents import tensors_of
-from drhmm.features import ROUNDINGS
+from drhmm.features.frames import ROUNDINGS
 from drhmm.ratios import LeastSquares, TwoClass
 from drhmm.selection import N_FOLDS
 

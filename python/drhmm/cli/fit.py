@@ -22,7 +22,7 @@ from ..data.times import warn_of_times_among_features
 from ..data.user_warnings import warn
 from ..estimator import DensityRatioHMM
 from ..evaluation import SPOKEN, Evaluation
-from ..features import Framing, complete_rows
+from ..features.frames import Framing, complete_rows
 from ..model import METHODS
 from ..number_of_states import select_states
 from ..summary import COLUMNS

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data.checks import Array, as_startprob, as_transmat, check_integer, check_number
-from ..features import random_state_of
+from ..features.frames import random_state_of
 
 __all__ = ["blobs", "markov_chain", "moons", "rings", "sines", "sines_training"]
 

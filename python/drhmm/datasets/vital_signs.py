@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import Array, check_integer, check_number
-from ..features import random_state_of
+from ..features.frames import random_state_of
 from . import events
 from .babies import CHANNELS, CONDITIONS, TEMPERATURES, Baby
 from .events import Signals

@@ -11,7 +11,7 @@ import numpy as np
 from .. import _core
 from ..data.checks import Array, check_searched, thread_count
 from ..evidence import least_ratio_of
-from ..features import basis_size, check_basis, choose_centers, median_distance, random_state_of
+from ..features.frames import basis_size, check_basis, choose_centers, median_distance, random_state_of
 from ..members import KernelMember
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, START_SIGMA, Selection, select
 from .learner import Task, Trained, Updates

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from ..data.checks import Array, Lengths, check_number, thread_count
 from ..evidence import Evidence, pooled_evidence
-from ..features import Framing, check_basis, complete_rows, random_state_of
+from ..features.frames import Framing, check_basis, complete_rows, random_state_of
 from ..novelty_evidence import NoveltyEvidence, beside
 from ..scales import Choice
 from ..selection import contiguous_folds

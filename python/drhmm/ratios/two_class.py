@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from .. import _core
 from ..data.checks import Array, as_samples, check_integer, check_number, check_searched, read_only
-from ..features import choose_centers, median_distance, random_state_of
+from ..features.frames import choose_centers, median_distance, random_state_of
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, SIGMA_GRID, pull
 from .source import as_training, check_fitted, check_masses, check_width
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
-from .data.checks import LARGEST, Array, Lengths, check_integer, read_only
-from .data.tables import columns_named
-from .data.user_warnings import warn
+from .. import _core
+from ..data.checks import LARGEST, Array, Lengths, check_integer, read_only
+from ..data.tables import columns_named
+from ..data.user_warnings import warn
 
 #: Frames per centre among which centres are looked for; more frames than that are sampled first.
 CENTER_CANDIDATES = 50
