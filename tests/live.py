@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from drhmm import DensityRatioHMM, ImpossibleDataError
-from drhmm.durations import stages_of
+from drhmm.chain.durations import stages_of
 from drhmm.ratios import FromClassifier
 from problems import blobs
 

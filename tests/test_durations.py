@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import _core
-from drhmm._stages import StageChain
-from drhmm.durations import Durations, stages_of
+from drhmm.chain.durations import Durations, stages_of
+from drhmm.chain.native_chain import StageChain
+from drhmm.chain.unknown_state import Novelty
 from drhmm.exceptions import ImpossibleDataError
-from drhmm.novelty import Novelty
 from drhmm.reference import durations as dense
 from drhmm.reference import recursion as reference
 from problems import transition_matrix

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from drhmm import DensityRatioHMM, _core, recursion
+from drhmm.chain.transitions import chain_rules
 from drhmm.datasets import blobs, moons, rings
 from drhmm.em import run_em
 from drhmm.ratios import FromDensities, LeastSquares
@@ -19,7 +20,6 @@ from drhmm.reference import features as reference_features
 from drhmm.reference import recursion as reference
 from drhmm.selection import contiguous_folds
 from drhmm.training import TrainingFrames
-from drhmm.transitions import chain_rules
 
 
 def matched(predicted, truth, n_states):

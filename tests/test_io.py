@@ -23,9 +23,9 @@ from safetensors.numpy import save as write_tensors
 import drhmm
 import live
 from drhmm import DensityRatioHMM, ModelFormatError
+from drhmm.chain.tempering import Tempering
 from drhmm.io import from_bytes, to_bytes
 from drhmm.ratios import LeastSquares
-from drhmm.tempering import Tempering
 from problems import blobs
 
 FILED = [kind for kind in live.KINDS if kind != "classifier"]

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from drhmm import DensityRatioHMM, _core, dataframes, recursion
-from drhmm.novelty import Novelty, among_known
+from drhmm.chain.unknown_state import Novelty, among_known
 from drhmm.ratios import FromClassifier
 from drhmm.reference import ratios as reference
 from problems import blobs

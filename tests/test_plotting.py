@@ -7,7 +7,7 @@ from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 
 from drhmm import plotting
-from drhmm.durations import Durations, stages_of
+from drhmm.chain.durations import Durations, stages_of
 
 SIGNAL = np.sin(np.arange(30.0))[:, None]
 POSTERIORS = np.tile([0.75, 0.25], (30, 1))

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import drhmm
 from drhmm import DensityRatioHMM
+from drhmm.chain.durations import stages_of
+from drhmm.chain.stays import DurationRules, Stays, minimum_stays
 from drhmm.datasets import sines
-from drhmm.durations import stages_of
 from drhmm.reference import durations as dense
-from drhmm.stays import DurationRules, Stays, minimum_stays
 
 LETTERS = np.array(["a", "b", "c"])
 

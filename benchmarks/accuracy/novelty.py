@@ -24,8 +24,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from drhmm import DensityRatioHMM, recursion
+from drhmm.chain.unknown_state import Novelty
 from drhmm.datasets import FAULTS, blobs, monitor, moons, rings, sensors
-from drhmm.novelty import Novelty
 from drhmm.novelty_evidence import SCALES, blocks_of
 from drhmm.tails import ScoreTable, log_e
 

@@ -98,8 +98,8 @@ def other_chains(scale, repeats):
 
 def durations(n_states, n_stages, scale, repeats):
     """Smoothing with stages, beside hmmlearn on the expanded chain."""
-    from drhmm._stages import StageChain
-    from drhmm.durations import stages_of
+    from drhmm.chain.durations import stages_of
+    from drhmm.chain.native_chain import StageChain
     from drhmm.reference import durations as dense
 
     n_frames = max(200, 3000 // scale)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import _processor as _processor  # first: it says where drhmm cannot run
 from . import recursion
 from .alarms import Alarm, Episode
-from .durations import Durations
+from .chain.durations import Durations
 from .exceptions import ImpossibleDataError, ModelFormatError, SnapshotError
 from .io import load
 from .model import Model

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .chain.durations import Durations
+from .chain.tempering import Tempering
+from .chain.unknown_state import Novelty
 from .data.checks import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number, shown
-from .durations import Durations
 from .evidence import PooledEvidence
 from .features.frames import Framing
 from .members import KINDS, N_EDGES, Member
-from .novelty import Novelty
 from .novelty_evidence import Densities, Excursions, NoveltyEvidence
 from .tails import LARGEST_SHAPE, N_KNOTS, ScoreTable
-from .tempering import Tempering
 
 if TYPE_CHECKING:
     from .model import Model

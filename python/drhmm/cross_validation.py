@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from ._text_tables import printable
+from .chain.unknown_state import among_known
 from .data.checks import Lengths, as_values, check_integer, thread_count
 from .data.labels import as_labels, encode
 from .data.sequences import Sequences, as_sequences
@@ -20,7 +21,6 @@ from .estimator import DensityRatioHMM
 from .evaluation import Evaluation, evaluation_of
 from .features.frames import random_state_of
 from .model import METHODS, Method, Model
-from .novelty import among_known
 from .selection import N_FOLDS, contiguous_folds, drawn_folds
 from .system.progress import no_progress, progress_bar
 

@@ -11,6 +11,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from ._inference import BatchInference
+from .chain.stays import DurationRules, check_minimum, minimum_stays
+from .chain.tempering import tempered
+from .chain.transitions import ChainRules, chain_rules
+from .chain.unknown_state import Novelty, check_duration, check_rate
 from .contents import as_json
 from .data.checks import (
     LARGEST,
@@ -31,19 +35,15 @@ from .evidence import PooledEvidence, warn_of_far_classes
 from .features.frames import learn_framing, random_state_of
 from .learning import Settings, learn_labelled, learn_unlabelled, with_novelty
 from .model import Model
-from .novelty import Novelty, check_duration, check_rate
 from .partial import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .ratios.learner import Learner, as_learner
 from .ratios.least_squares import LeastSquares
 from .ratios.pool import Pool, evidence_of
 from .ratios.source import check_source, class_shares
 from .selection import Selection
-from .stays import DurationRules, check_minimum, minimum_stays
 from .summary import SCALE_REASON, TYPICAL, Quantiles, typical_values
 from .system.threads import with_own_threads
-from .tempering import tempered
 from .training import TrainingFrames, class_weights, row_weights
-from .transitions import ChainRules, chain_rules
 
 
 class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: ignore[misc]

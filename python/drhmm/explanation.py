@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ._text_tables import TextTable, printable, share
+from .chain.unknown_state import among_known
 from .data.checks import Array, check_integer
 from .data.sequences import Sequences
 from .data.tables import columns_named
 from .evidence import PooledEvidence
 from .features.frames import random_state_of
-from .novelty import among_known
 from .summary import QUANTILES, TYPICAL, column_names_of
 
 if TYPE_CHECKING:

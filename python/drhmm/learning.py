@@ -9,9 +9,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from . import recursion
+from .chain.durations import Durations
+from .chain.stays import Stays
+from .chain.transitions import ChainRules, count_transitions
 from .data.checks import Array
 from .data.user_warnings import warn
-from .durations import Durations
 from .em import EMResult, run_em
 from .em_starts import best_starts
 from .evidence import least_ratio_of
@@ -20,10 +22,8 @@ from .novelty_evidence import beside, learn_novelty
 from .ratios.learner import Learner, Trained
 from .ratios.source import checked_log_ratios
 from .scales import Choice, HeldOutSmoothing
-from .stays import Stays
 from .system.progress import no_progress, progress_bar
 from .training import FEW, TrainingFrames
-from .transitions import ChainRules, count_transitions
 
 
 @dataclass(frozen=True)

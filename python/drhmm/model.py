@@ -14,8 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, recursion
-from ._stages import StageChain
 from .alarms import Alarm, make_alarm
+from .chain.durations import Durations, leaving_rates
+from .chain.native_chain import StageChain
+from .chain.tempering import Tempering
+from .chain.unknown_state import Novelty, among_known
 from .contents import fingerprint_of
 from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .data.hints import by_name
@@ -23,14 +26,11 @@ from .data.sequences import Sequences, as_sequences
 from .data.tables import feature_names_of, names_mismatch
 from .data.times import Step
 from .data.user_warnings import warn
-from .durations import Durations, leaving_rates
 from .evidence import Evidence, PooledEvidence
 from .exceptions import ImpossibleDataError
 from .features.frames import complete_rows
-from .novelty import Novelty, among_known
 from .novelty_evidence import Excursions, NoveltyEvidence
 from .streaming import Stream, StreamBatch, resume_batch, resume_stream
-from .tempering import Tempering
 
 if TYPE_CHECKING:
     from .explanation import ColumnRanking, Explanation

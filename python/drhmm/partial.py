@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from .chain.stays import Stays
+from .chain.tempering import tempered
+from .chain.transitions import ChainRules, count_transitions
 from .contents import as_json
 from .data.checks import Array, read_only
 from .data.labels import Codes
@@ -18,9 +21,6 @@ from .evidence import PooledEvidence, warn_of_far_classes
 from .features.frames import complete_rows
 from .members import KernelMember, Sums, added
 from .model import Model
-from .stays import Stays
-from .tempering import tempered
-from .transitions import ChainRules, count_transitions
 
 #: Settings that may change between blocks: labelled blocks give the same model whatever they are.
 FREE = ("n_threads", "verbose", "max_iter", "tol", "n_init", "em_update")

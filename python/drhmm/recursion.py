@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from .chain.tempering import reachable
+from .chain.unknown_state import none_known
 from .data.checks import (
     Array,
     Lengths,
@@ -32,8 +34,6 @@ from .data.checks import (
     thread_count,
 )
 from .exceptions import ImpossibleDataError
-from .novelty import none_known
-from .tempering import reachable
 
 #: Finite log ratios of one frame may lie this far apart where transitions are forbidden, and anywhere elsewhere.
 LARGEST_DIFFERENCE = 2.0**36

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from . import _core
-from ._stages import StageChain
+from .chain.durations import Durations
+from .chain.native_chain import StageChain
+from .chain.tempering import power, unreachable
 from .data.checks import Array, Lengths
-from .durations import Durations
-from .tempering import power, unreachable
 
 #: Judged frames below which nothing can be said.
 FEWEST = 50

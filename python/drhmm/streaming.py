@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from . import _core, snapshots
 from .alarms import Alarm, Episode, Watch
+from .chain.unknown_state import among_known
 from .data.checks import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, refuse_masked, thread_count
 from .data.tables import values_by_name
 from .exceptions import SnapshotError
-from .novelty import among_known
 from .recursion import raise_failure
 
 if TYPE_CHECKING:

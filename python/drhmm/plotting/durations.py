@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from ..chain.durations import Durations
+from ..chain.stays import Stays
 from ..data.checks import as_lengths, as_matrix, as_transmat
 from ..data.labels import bridged
-from ..durations import Durations
-from ..stays import Stays
 from .style import as_states, color, new_figure, state_names
 
 #: Bars of a histogram, at most.

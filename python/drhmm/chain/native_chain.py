@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core, recursion
-from .data.checks import Array, Lengths, Steps
-from .novelty import Novelty
+from .. import _core, recursion
+from ..data.checks import Array, Lengths, Steps
+from .unknown_state import Novelty
 
 if TYPE_CHECKING:
     from .durations import Durations

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .data.checks import Array, check_number
+from ..data.checks import Array, check_number
 
 #: Mean frames that the unknown may last, and how rarely it may begin. Within these, and with evidence as the native
 #: core limits it, the known states keep a posterior that float64 can hold in all but contrived chains.

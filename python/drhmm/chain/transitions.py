@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .data.checks import LARGEST, Array, Lengths, as_floats, as_startprob, as_transmat, check_number
+from ..data.checks import LARGEST, Array, Lengths, as_floats, as_startprob, as_transmat, check_number
 from .durations import Durations, Sizes, leaving_rates
 from .stays import DurationRules, Stays
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .data.checks import Array, Lengths, check_integer
-from .data.labels import Codes
+from ..data.checks import Array, Lengths, check_integer
+from ..data.labels import Codes
 from .durations import MOST_STAGES, SKIP, Durations, Sizes, leaving_rates, stages_of
 
 #: Numbers of stages that are tried.

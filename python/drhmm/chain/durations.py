@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .data.checks import Array, check_integer, read_only
+from ..data.checks import Array, check_integer, read_only
 
 Sizes = npt.NDArray[np.int64]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .data.checks import Array, Lengths, read_only
+from ..data.checks import Array, Lengths, read_only
 
 
 def power(values: Array, temper: float) -> Array:

@@ -1,0 +1,1 @@
+"""The chain of states: transitions, durations, tempering, the unknown."""
