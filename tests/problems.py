@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from drhmm import Model
-from drhmm.evidence import pooled_evidence
+from drhmm.evidence.pool_members import KernelMember
+from drhmm.evidence.pooled import pooled_evidence
 from drhmm.features.frames import Framing
-from drhmm.members import KernelMember
 
 
 def transition_matrix(random, n_states, kind):

@@ -20,7 +20,7 @@ from drhmm.cli import main
 from drhmm.cli.followed import FollowedSequences
 from drhmm.cli.lines import Observation
 from drhmm.datasets import FAULTS, sensors
-from drhmm.novelty_evidence import Excursions
+from drhmm.evidence.unknown import Excursions
 from drhmm.reference import novelty as reference
 
 NAMES = ("pressure", "flow", "heat", "load")

@@ -15,10 +15,10 @@ from sklearn.linear_model import LogisticRegression
 import drhmm
 from drhmm import DensityRatioHMM, recursion
 from drhmm.datasets import sensors
-from drhmm.novelty_evidence import Excursions, beside, blocks_of, learn_densities
+from drhmm.evidence.score_pvalues import ScoreTable, log_e, pareto_tail
+from drhmm.evidence.unknown import Excursions, beside, blocks_of, learn_densities
 from drhmm.ratios import FromClassifier
 from drhmm.reference import novelty as reference
-from drhmm.tails import ScoreTable, log_e, pareto_tail
 from problems import blobs
 
 X, Y = blobs(0, n_frames=400)
@@ -299,7 +299,7 @@ class TestBadInput:
             model.novelty_columns(X)
 
     def test_covariances_that_do_not_fit_in_memory(self, monkeypatch):
-        monkeypatch.setattr("drhmm.novelty_evidence.MOST_NUMBERS", 10)
+        monkeypatch.setattr("drhmm.evidence.unknown.MOST_NUMBERS", 10)
         with pytest.raises(ValueError, match="use a smaller window, or novelty_evidence='paper'"):
             DensityRatioHMM(novelty=True, n_basis=50, sigma=1.0, rho=0.01).fit(X, Y)
 

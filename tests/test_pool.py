@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import _core
-from drhmm.evidence import frame_log_ratios, least_ratio_of, pooled_evidence
+from drhmm.evidence.pool_members import AdditiveMember, GaussianMember, KernelMember, added
+from drhmm.evidence.pooled import frame_log_ratios, least_ratio_of, pooled_evidence
 from drhmm.features.frames import Framing
-from drhmm.members import AdditiveMember, GaussianMember, KernelMember, added
 from drhmm.reference import features as reference_features
 from drhmm.reference import pool as reference
 from drhmm.reference import ratios as reference_ratios

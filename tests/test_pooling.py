@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from drhmm import DensityRatioHMM
-from drhmm.evidence import PooledEvidence
+from drhmm.evidence.pooled import PooledEvidence
 from drhmm.features.frames import basis_size
 from drhmm.io import from_bytes, to_bytes
 from drhmm.ratios import Additive, FromClassifier, Gaussian, LeastSquares, Pool, TwoClass

@@ -26,8 +26,8 @@ from sklearn.svm import OneClassSVM
 from drhmm import DensityRatioHMM, recursion
 from drhmm.chain.unknown_state import Novelty
 from drhmm.datasets import FAULTS, blobs, monitor, moons, rings, sensors
-from drhmm.novelty_evidence import SCALES, blocks_of
-from drhmm.tails import ScoreTable, log_e
+from drhmm.evidence.score_pvalues import ScoreTable, log_e
+from drhmm.evidence.unknown import SCALES, blocks_of
 
 NOVELTY = Novelty(1e-3, 50.0)
 DAY, WEEK, HOLD_OFF = 1440, 10_080, 60

@@ -14,7 +14,7 @@ from .data.checks import Array
 from .data.labels import as_labels, encode
 from .data.sequences import as_sequences, group
 from .dataframes import Rows, features_of, plain, predict, read_rows, times_of
-from .evidence import PooledEvidence
+from .evidence.pooled import PooledEvidence
 from .model import Model
 from .partial import Statistics
 

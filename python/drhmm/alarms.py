@@ -15,8 +15,8 @@ from .data.checks import LARGEST, Array, Steps, check_integer, check_number, thr
 from .data.sequences import Sequences
 from .data.times import as_step, seconds_of
 from .data.user_warnings import warn
-from .novelty_evidence import Excursions
-from .tails import pareto_tail
+from .evidence.score_pvalues import pareto_tail
+from .evidence.unknown import Excursions
 
 if TYPE_CHECKING:
     from .model import Model

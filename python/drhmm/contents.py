@@ -16,11 +16,11 @@ from .chain.durations import Durations
 from .chain.tempering import Tempering
 from .chain.unknown_state import Novelty
 from .data.checks import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number, shown
-from .evidence import PooledEvidence
+from .evidence.pool_members import KINDS, N_EDGES, Member
+from .evidence.pooled import PooledEvidence
+from .evidence.score_pvalues import LARGEST_SHAPE, N_KNOTS, ScoreTable
+from .evidence.unknown import Densities, Excursions, NoveltyEvidence
 from .features.frames import Framing
-from .members import KINDS, N_EDGES, Member
-from .novelty_evidence import Densities, Excursions, NoveltyEvidence
-from .tails import LARGEST_SHAPE, N_KNOTS, ScoreTable
 
 if TYPE_CHECKING:
     from .model import Model

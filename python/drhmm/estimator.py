@@ -31,7 +31,7 @@ from .data.hints import known_settings
 from .data.labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from .data.sequences import Sequences, as_sequences
 from .data.tables import feature_names_of
-from .evidence import PooledEvidence, warn_of_far_classes
+from .evidence.pooled import PooledEvidence, warn_of_far_classes
 from .features.frames import learn_framing, random_state_of
 from .learning import Settings, learn_labelled, learn_unlabelled, with_novelty
 from .model import Model

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._calibration import bins_of, error_of
 from ._text_tables import TextTable, printable, share
 from .chain.unknown_state import among_known
 from .data.checks import Array, Lengths, Steps, as_values, thread_count
 from .data.labels import UNKNOWN, Codes, as_labels, bridged, encode
 from .data.sequences import Sequences, numbered_by_appearance
+from .evidence.calibration import bins_of, error_of
 from .model import METHODS, Method, Model
 
 if TYPE_CHECKING:

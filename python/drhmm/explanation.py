@@ -16,7 +16,7 @@ from .chain.unknown_state import among_known
 from .data.checks import Array, check_integer
 from .data.sequences import Sequences
 from .data.tables import columns_named
-from .evidence import PooledEvidence
+from .evidence.pooled import PooledEvidence
 from .features.frames import random_state_of
 from .summary import QUANTILES, TYPICAL, column_names_of
 

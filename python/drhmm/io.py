@@ -15,7 +15,7 @@ from ._files import write_atomically
 from ._json import strict_json
 from .contents import DESCRIPTION, description_of, digest, from_format_1, parts_of, tensors_of
 from .data.checks import Array
-from .evidence import PooledEvidence
+from .evidence.pooled import PooledEvidence
 from .exceptions import ModelFormatError
 from .model import Model
 from .version import __version__

@@ -16,9 +16,9 @@ from .data.checks import Array
 from .data.user_warnings import warn
 from .em import EMResult, run_em
 from .em_starts import best_starts
-from .evidence import least_ratio_of
+from .evidence.pooled import least_ratio_of
+from .evidence.unknown import beside, learn_novelty
 from .model import Model
-from .novelty_evidence import beside, learn_novelty
 from .ratios.learner import Learner, Trained
 from .ratios.source import checked_log_ratios
 from .scales import Choice, HeldOutSmoothing

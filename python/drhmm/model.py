@@ -26,10 +26,10 @@ from .data.sequences import Sequences, as_sequences
 from .data.tables import feature_names_of, names_mismatch
 from .data.times import Step
 from .data.user_warnings import warn
-from .evidence import Evidence, PooledEvidence
+from .evidence.pooled import Evidence, PooledEvidence
+from .evidence.unknown import Excursions, NoveltyEvidence
 from .exceptions import ImpossibleDataError
 from .features.frames import complete_rows
-from .novelty_evidence import Excursions, NoveltyEvidence
 from .streaming import Stream, StreamBatch, resume_batch, resume_stream
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from .contents import as_json
 from .data.checks import Array, read_only
 from .data.labels import Codes
 from .data.sequences import Sequences
-from .evidence import PooledEvidence, warn_of_far_classes
+from .evidence.pool_members import KernelMember, Sums, added
+from .evidence.pooled import PooledEvidence, warn_of_far_classes
 from .features.frames import complete_rows
-from .members import KernelMember, Sums, added
 from .model import Model
 
 #: Settings that may change between blocks: labelled blocks give the same model whatever they are.

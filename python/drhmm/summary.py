@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ._text_tables import TextTable, printable, share, short
 from .data.checks import Array
-from .evidence import PooledEvidence
+from .evidence.pooled import PooledEvidence
 
 if TYPE_CHECKING:
     from .model import Model

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import io
-from ..evidence import PooledEvidence
+from ..evidence.pooled import PooledEvidence
 from ..model import Model
 from ..summary import COLUMNS, SCALE_REASON, TYPICAL
 from .output import say

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from .._calibration import bins_of, error_of
 from ..data.checks import Array, as_floats, check_integer
 from ..data.labels import UNKNOWN
+from ..evidence.calibration import bins_of, error_of
 from .style import as_curves, as_states, axes_or_new, color, place_of, unit_square
 
 

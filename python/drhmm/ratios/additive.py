@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..data.checks import Array
-from ..members import AdditiveMember, Member
+from ..evidence.pool_members import AdditiveMember, Member
 from .learner import Task
 from .member_source import MemberSource
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data.checks import Array
-from ..members import Member
+from ..evidence.pool_members import Member
 from ..selection import Judge
 from ..system.progress import Progress, no_progress
 from .source import RatioSource, checked_log_ratios, class_shares, fit_copy

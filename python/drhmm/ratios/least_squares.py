@@ -10,9 +10,9 @@ import numpy as np
 
 from .. import _core
 from ..data.checks import Array, check_searched, thread_count
-from ..evidence import least_ratio_of
+from ..evidence.pool_members import KernelMember
+from ..evidence.pooled import least_ratio_of
 from ..features.frames import basis_size, check_basis, choose_centers, median_distance, random_state_of
-from ..members import KernelMember
 from ..selection import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, START_SIGMA, Selection, select
 from .learner import Task, Trained, Updates
 from .member_source import MemberSource

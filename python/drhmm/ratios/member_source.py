@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..data.checks import Array, as_samples, check_number, read_only, thread_count
-from ..evidence import frame_log_ratios
-from ..members import Member, Sums, added
+from ..evidence.pool_members import Member, Sums, added
+from ..evidence.pooled import frame_log_ratios
 from ..selection import contiguous_folds
 from ..system.threads import with_own_threads
 from .learner import Task, Trained, Updates, _Refits, equal_scales

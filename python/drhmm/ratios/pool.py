@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..data.checks import Array, Lengths, check_number, thread_count
-from ..evidence import Evidence, pooled_evidence
+from ..evidence.pooled import Evidence, pooled_evidence
+from ..evidence.unknown import NoveltyEvidence, beside
 from ..features.frames import Framing, check_basis, complete_rows, random_state_of
-from ..novelty_evidence import NoveltyEvidence, beside
 from ..scales import Choice
 from ..selection import contiguous_folds
 from ..system.threads import limited_threads, with_own_threads

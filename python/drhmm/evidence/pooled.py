@@ -10,12 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
-from .data.checks import Array, Lengths, read_only
-from .data.user_warnings import warn
-from .features.frames import Framing, fair_draw
-from .members import KINDS, AdditiveMember, GaussianMember, KernelMember, Member
-from .novelty_evidence import NoveltyEvidence
+from .. import _core
+from ..data.checks import Array, Lengths, read_only
+from ..data.user_warnings import warn
+from ..features.frames import Framing, fair_draw
+from .pool_members import KINDS, AdditiveMember, GaussianMember, KernelMember, Member
+from .unknown import NoveltyEvidence
 
 #: The largest that the smallest ratio of a member to its class share can be: beyond it, many classes would drown one.
 LARGEST_LEAST_RATIO = 0.5

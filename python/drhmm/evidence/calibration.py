@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .data.checks import Array
+from ..data.checks import Array
 
 
 def bins_of(said: Array, true: npt.NDArray[np.bool_], n_bins: int) -> tuple[Array, Array, Array]:

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
-from .data.checks import Array, Lengths, read_only
-from .tails import ScoreTable, log_e
+from .. import _core
+from ..data.checks import Array, Lengths, read_only
+from .score_pvalues import ScoreTable, log_e
 
 #: Kernel centres of the density at most.
 MOST_CENTERS = 200

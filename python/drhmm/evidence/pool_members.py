@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from . import _core
-from .data.checks import LARGEST, Array, read_only
+from .. import _core
+from ..data.checks import LARGEST, Array, read_only
 
 Sums = dict[str, Array]
 

@@ -1,0 +1,1 @@
+"""What fitted sources say about frames: the pool and the unknown."""
