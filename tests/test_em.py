@@ -18,8 +18,8 @@ from drhmm.ratios import FromDensities, LeastSquares
 from drhmm.ratios.learner import Task
 from drhmm.reference import features as reference_features
 from drhmm.reference import recursion as reference
-from drhmm.selection import contiguous_folds
 from drhmm.training import TrainingFrames
+from drhmm.tuning.kernel_search import contiguous_folds
 
 
 def matched(predicted, truth, n_states):

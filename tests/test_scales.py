@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm.reference import objective as reference
-from drhmm.scales import HeldOutSmoothing, _Objective
+from drhmm.tuning.scales import HeldOutSmoothing, _Objective
 
 CHAIN = (np.array([[0.95, 0.05], [0.05, 0.95]]), np.array([0.5, 0.5]))
 PRIOR = np.array([0.5, 0.5])

@@ -15,9 +15,10 @@ from sklearn.model_selection import GridSearchCV, KFold
 from table import Row, has, interleaved, measured, say
 
 import drhmm
-from drhmm import _core, selection
+from drhmm import _core
 from drhmm.datasets import blobs
 from drhmm.ratios import LeastSquares, TwoClass, two_class
+from drhmm.tuning import kernel_search as selection
 
 
 def learning_rows(scale, repeats):

@@ -21,8 +21,8 @@ from .estimator import DensityRatioHMM
 from .evaluation import Evaluation, evaluation_of
 from .features.frames import random_state_of
 from .model import METHODS, Method, Model
-from .selection import N_FOLDS, contiguous_folds, drawn_folds
 from .system.progress import no_progress, progress_bar
+from .tuning.kernel_search import N_FOLDS, contiguous_folds, drawn_folds
 
 #: Sequences that are held out one by one by default, at most.
 MOST_ONE_BY_ONE = 10

@@ -15,8 +15,8 @@ from .chain.transitions import ChainRules
 from .data.checks import Array
 from .em import Update, run_em, start_counts
 from .features.frames import choose_centers, median_distance
-from .selection import START_SIGMA
 from .training import TrainingFrames
+from .tuning.kernel_search import START_SIGMA
 
 #: Frames on either side over which features are averaged before k-means; 0 is plain k-means.
 CONTEXTS = (10, 0, 3, 30)

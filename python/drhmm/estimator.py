@@ -40,10 +40,10 @@ from .ratios.learner import Learner, as_learner
 from .ratios.least_squares import LeastSquares
 from .ratios.pool import Pool, evidence_of
 from .ratios.source import check_source, class_shares
-from .selection import Selection
 from .summary import SCALE_REASON, TYPICAL, Quantiles, typical_values
 from .system.threads import with_own_threads
 from .training import TrainingFrames, class_weights, row_weights
+from .tuning.kernel_search import Selection
 
 
 class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: ignore[misc]

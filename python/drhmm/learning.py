@@ -21,9 +21,9 @@ from .evidence.unknown import beside, learn_novelty
 from .model import Model
 from .ratios.learner import Learner, Trained
 from .ratios.source import checked_log_ratios
-from .scales import Choice, HeldOutSmoothing
 from .system.progress import no_progress, progress_bar
 from .training import FEW, TrainingFrames
+from .tuning.scales import Choice, HeldOutSmoothing
 
 
 @dataclass(frozen=True)

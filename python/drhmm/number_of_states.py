@@ -19,8 +19,8 @@ from .data.tables import feature_names_of
 from .data.user_warnings import warn
 from .estimator import DensityRatioHMM
 from .features.frames import random_state_of
-from .selection import drawn_folds
 from .system.progress import no_progress, progress_bar
+from .tuning.kernel_search import drawn_folds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,8 +14,8 @@ from .data.sequences import Sequences
 from .data.user_warnings import warn
 from .features.frames import Framing, complete_rows
 from .ratios.learner import Task
-from .selection import Judge, folds_of
 from .system.progress import Progress, no_progress
+from .tuning.kernel_search import Judge, folds_of
 
 #: A class or a state with fewer frames than this is hardly learned.
 FEW = 3

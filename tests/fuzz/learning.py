@@ -14,7 +14,7 @@ from drhmm import DensityRatioHMM, ImpossibleDataError
 from drhmm.contents import tensors_of
 from drhmm.features.frames import ROUNDINGS
 from drhmm.ratios import LeastSquares, TwoClass
-from drhmm.selection import N_FOLDS
+from drhmm.tuning.kernel_search import N_FOLDS
 
 #: Settings that are right for two classes, whatever the data, and others.
 RIGHT = {

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from ..data.checks import Array
 from ..evidence.pool_members import Member
-from ..selection import Judge
 from ..system.progress import Progress, no_progress
+from ..tuning.kernel_search import Judge
 from .source import RatioSource, checked_log_ratios, class_shares, fit_copy
 
 #: The fewest frames of a class outside a fold with which a source is fitted to that class.

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from ..data.checks import Array, as_samples, check_number, read_only, thread_count
 from ..evidence.pool_members import Member, Sums, added
 from ..evidence.pooled import frame_log_ratios
-from ..selection import contiguous_folds
 from ..system.threads import with_own_threads
+from ..tuning.kernel_search import contiguous_folds
 from .learner import Task, Trained, Updates, _Refits, equal_scales
 from .source import as_training, check_fitted, check_masses
 

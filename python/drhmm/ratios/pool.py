@@ -14,9 +14,9 @@ from ..data.checks import Array, Lengths, check_number, thread_count
 from ..evidence.pooled import Evidence, pooled_evidence
 from ..evidence.unknown import NoveltyEvidence, beside
 from ..features.frames import Framing, check_basis, complete_rows, random_state_of
-from ..scales import Choice
-from ..selection import contiguous_folds
 from ..system.threads import limited_threads, with_own_threads
+from ..tuning.kernel_search import contiguous_folds
+from ..tuning.scales import Choice
 from .additive import Additive
 from .gaussian import Gaussian
 from .learner import Learner, Task, Trained, Updates, as_learner, equal_scales, named

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
-from . import _core
-from .chain.durations import Durations
-from .chain.native_chain import StageChain
-from .chain.tempering import power, unreachable
-from .data.checks import Array, Lengths
+from .. import _core
+from ..chain.durations import Durations
+from ..chain.native_chain import StageChain
+from ..chain.tempering import power, unreachable
+from ..data.checks import Array, Lengths
 
 #: Judged frames below which nothing can be said.
 FEWEST = 50

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
-from .data.checks import Array, Lengths
-from .system.progress import Progress, no_progress
+from .. import _core
+from ..data.checks import Array, Lengths
+from ..system.progress import Progress, no_progress
 
 N_FOLDS = 5
 

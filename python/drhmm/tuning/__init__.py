@@ -1,0 +1,1 @@
+"""What cross-validation chooses: folds, kernels, scales and the temper."""
