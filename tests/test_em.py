@@ -13,12 +13,12 @@ from sklearn.mixture import GaussianMixture
 from drhmm import DensityRatioHMM, _core, recursion
 from drhmm.chain.transitions import chain_rules
 from drhmm.datasets import blobs, moons, rings
-from drhmm.em import run_em
+from drhmm.learning.em import run_em
+from drhmm.learning.training_frames import TrainingFrames
 from drhmm.ratios import FromDensities, LeastSquares
 from drhmm.ratios.learner import Task
 from drhmm.reference import features as reference_features
 from drhmm.reference import recursion as reference
-from drhmm.training import TrainingFrames
 from drhmm.tuning.kernel_search import contiguous_folds
 
 

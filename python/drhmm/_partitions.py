@@ -15,8 +15,8 @@ from .data.labels import as_labels, encode
 from .data.sequences import as_sequences, group
 from .dataframes import Rows, features_of, plain, predict, read_rows, times_of
 from .evidence.pooled import PooledEvidence
+from .learning.block_sums import Statistics
 from .model import Model
-from .partial import Statistics
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .data.checks import LARGEST, Array, as_weights, shown
-from .data.labels import UNKNOWN, Codes
-from .data.sequences import Sequences
-from .data.user_warnings import warn
-from .features.frames import Framing, complete_rows
-from .ratios.learner import Task
-from .system.progress import Progress, no_progress
-from .tuning.kernel_search import Judge, folds_of
+from ..data.checks import LARGEST, Array, as_weights, shown
+from ..data.labels import UNKNOWN, Codes
+from ..data.sequences import Sequences
+from ..data.user_warnings import warn
+from ..features.frames import Framing, complete_rows
+from ..ratios.learner import Task
+from ..system.progress import Progress, no_progress
+from ..tuning.kernel_search import Judge, folds_of
 
 #: A class or a state with fewer frames than this is hardly learned.
 FEW = 3

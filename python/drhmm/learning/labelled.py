@@ -8,22 +8,22 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from . import recursion
-from .chain.durations import Durations
-from .chain.stays import Stays
-from .chain.transitions import ChainRules, count_transitions
-from .data.checks import Array
-from .data.user_warnings import warn
+from .. import recursion
+from ..chain.durations import Durations
+from ..chain.stays import Stays
+from ..chain.transitions import ChainRules, count_transitions
+from ..data.checks import Array
+from ..data.user_warnings import warn
+from ..evidence.pooled import least_ratio_of
+from ..evidence.unknown import beside, learn_novelty
+from ..model import Model
+from ..ratios.learner import Learner, Trained
+from ..ratios.source import checked_log_ratios
+from ..system.progress import no_progress, progress_bar
+from ..tuning.scales import Choice, HeldOutSmoothing
 from .em import EMResult, run_em
-from .em_starts import best_starts
-from .evidence.pooled import least_ratio_of
-from .evidence.unknown import beside, learn_novelty
-from .model import Model
-from .ratios.learner import Learner, Trained
-from .ratios.source import checked_log_ratios
-from .system.progress import no_progress, progress_bar
-from .training import FEW, TrainingFrames
-from .tuning.scales import Choice, HeldOutSmoothing
+from .starts import best_starts
+from .training_frames import FEW, TrainingFrames
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .chain.durations import Durations
-from .chain.native_chain import StageChain
-from .chain.stays import Stays
-from .chain.transitions import ChainRules, count_transitions
-from .data.checks import Array
-from .data.labels import UNKNOWN
-from .data.user_warnings import warn
-from .system.progress import Progress, no_progress
-from .training import TrainingFrames
+from ..chain.durations import Durations
+from ..chain.native_chain import StageChain
+from ..chain.stays import Stays
+from ..chain.transitions import ChainRules, count_transitions
+from ..data.checks import Array
+from ..data.labels import UNKNOWN
+from ..data.user_warnings import warn
+from ..system.progress import Progress, no_progress
+from .training_frames import TrainingFrames
 
 #: A state that holds less than this many frames is as good as empty.
 EMPTY = 1.0

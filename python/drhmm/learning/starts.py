@@ -10,13 +10,13 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from . import _core
-from .chain.transitions import ChainRules
-from .data.checks import Array
+from .. import _core
+from ..chain.transitions import ChainRules
+from ..data.checks import Array
+from ..features.frames import choose_centers, median_distance
+from ..tuning.kernel_search import START_SIGMA
 from .em import Update, run_em, start_counts
-from .features.frames import choose_centers, median_distance
-from .training import TrainingFrames
-from .tuning.kernel_search import START_SIGMA
+from .training_frames import TrainingFrames
 
 #: Frames on either side over which features are averaged before k-means; 0 is plain k-means.
 CONTEXTS = (10, 0, 3, 30)
