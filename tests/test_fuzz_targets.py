@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from drhmm import DensityRatioHMM, ImpossibleDataError, Model, ModelFormatError, SnapshotError, _core, io, recursion
+from drhmm import DensityRatioHMM, ImpossibleDataError, Model, ModelFormatError, SnapshotError, _core, recursion
+from drhmm.files import model_file as io
 from drhmm.reference import recursion as reference
 from drhmm.streaming import Stream, StreamBatch
 

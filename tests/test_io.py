@@ -24,7 +24,7 @@ import drhmm
 import live
 from drhmm import DensityRatioHMM, ModelFormatError
 from drhmm.chain.tempering import Tempering
-from drhmm.io import from_bytes, to_bytes
+from drhmm.files.model_file import from_bytes, to_bytes
 from drhmm.ratios import LeastSquares
 from problems import blobs
 
@@ -567,7 +567,7 @@ class TestWriting:
 
     @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("elsewhere", path)])
     def test_what_is_in_the_way_and_no_leftover_is_named_at_once(self, tmp_path, monkeypatch, make):
-        monkeypatch.setattr("drhmm._files.time.sleep", lambda _: pytest.fail("it waits"))
+        monkeypatch.setattr("drhmm.files.atomic_write.time.sleep", lambda _: pytest.fail("it waits"))
         live.model("plain").save(tmp_path / "model.drhmm")
         make(leftover_of(tmp_path / "model.drhmm"))
         with pytest.raises(FileExistsError, match=r"\.model\.drhmm\.drhmm-tmp is in the way .*'.*/model\.drhmm'"):
@@ -603,7 +603,7 @@ class TestWriting:
 
     def test_what_a_living_writer_is_writing_stays(self, tmp_path, monkeypatch):
         fcntl = pytest.importorskip("fcntl")
-        monkeypatch.setattr("drhmm._files.PATIENCE", 0.05)
+        monkeypatch.setattr("drhmm.files.atomic_write.PATIENCE", 0.05)
         live.model("plain").save(tmp_path / "model.drhmm")
         other = leftover_of(tmp_path / "model.drhmm")
         other.write_bytes(b"half")

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from drhmm import DensityRatioHMM
 from drhmm.evidence.pooled import PooledEvidence
 from drhmm.features.frames import basis_size
-from drhmm.io import from_bytes, to_bytes
+from drhmm.files.model_file import from_bytes, to_bytes
 from drhmm.ratios import Additive, FromClassifier, Gaussian, LeastSquares, Pool, TwoClass
 from drhmm.ratios.pool import SourceEvidence
 from problems import blobs

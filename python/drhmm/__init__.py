@@ -10,7 +10,7 @@ from . import recursion
 from .alarms import Alarm, Episode
 from .chain.durations import Durations
 from .exceptions import ImpossibleDataError, ModelFormatError, SnapshotError
-from .io import load
+from .files.model_file import load
 from .model import Model
 from .streaming import Stream, StreamBatch
 from .version import __version__, show_versions

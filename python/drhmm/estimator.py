@@ -15,7 +15,6 @@ from .chain.stays import DurationRules, check_minimum, minimum_stays
 from .chain.tempering import tempered
 from .chain.transitions import ChainRules, chain_rules
 from .chain.unknown_state import Novelty, check_duration, check_rate
-from .contents import as_json
 from .data.checks import (
     LARGEST,
     Array,
@@ -33,6 +32,7 @@ from .data.sequences import Sequences, as_sequences
 from .data.tables import feature_names_of
 from .evidence.pooled import PooledEvidence, warn_of_far_classes
 from .features.frames import learn_framing, random_state_of
+from .files.serialization import as_json
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .learning.labelled import Settings, learn_labelled, learn_unlabelled, with_novelty
 from .learning.training_frames import TrainingFrames, class_weights, row_weights

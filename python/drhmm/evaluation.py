@@ -279,7 +279,7 @@ class Evaluation:
         ...     (Path(folder) / "report.html").stat().st_size > 0
         True
         """
-        from ._files import write_atomically
+        from .files.atomic_write import write_atomically
         from .report_page import page
 
         write_atomically(path, page(self, title).encode())

@@ -19,7 +19,6 @@ from .chain.durations import Durations, leaving_rates
 from .chain.native_chain import StageChain
 from .chain.tempering import Tempering
 from .chain.unknown_state import Novelty, among_known
-from .contents import fingerprint_of
 from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .data.hints import by_name
 from .data.sequences import Sequences, as_sequences
@@ -30,6 +29,7 @@ from .evidence.pooled import Evidence, PooledEvidence
 from .evidence.unknown import Excursions, NoveltyEvidence
 from .exceptions import ImpossibleDataError
 from .features.frames import complete_rows
+from .files.serialization import fingerprint_of
 from .streaming import Stream, StreamBatch, resume_batch, resume_stream
 
 if TYPE_CHECKING:
@@ -973,7 +973,7 @@ class Model:
         >>> served.fingerprint == model.fingerprint
         True
         """
-        from .io import save
+        from .files.model_file import save
 
         save(self, path)
 

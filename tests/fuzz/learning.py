@@ -11,8 +11,8 @@ from models import impossible
 from recursions import lengths_of
 
 from drhmm import DensityRatioHMM, ImpossibleDataError
-from drhmm.contents import tensors_of
 from drhmm.features.frames import ROUNDINGS
+from drhmm.files.serialization import tensors_of
 from drhmm.ratios import LeastSquares, TwoClass
 from drhmm.tuning.kernel_search import N_FOLDS
 

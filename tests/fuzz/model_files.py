@@ -8,7 +8,8 @@ import struct
 import numpy as np
 from mutations import mutated
 
-from drhmm import ModelFormatError, io
+from drhmm import ModelFormatError
+from drhmm.files import model_file as io
 from fuzz import corpus
 
 VALUES = (None, True, 0, -1, 1.5, 1e308, 2**63, "", "text", [], {}, [[]], "\ud800", 10**30, [1, 2, 3], {"a": 1})

@@ -8,7 +8,8 @@ import struct
 import numpy as np
 from mutations import mutated
 
-from drhmm import ImpossibleDataError, SnapshotError, io
+from drhmm import ImpossibleDataError, SnapshotError
+from drhmm.files import model_file as io
 from fuzz import corpus
 
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 2.0, 1.5, 5e-324, 1e308, np.nan, np.inf, -np.inf)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from .. import io
 from ..data.labels import UnseenLabelError
 from ..evaluation import evaluate
+from ..files import model_file as io
 from ..summary import remembered_columns
 from .columns import Columns, model_features, ordered
 from .errors import InputError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from .. import io
 from ..data.checks import thread_count
 from ..explanation import explain, rank_columns
+from ..files import model_file as io
 from .columns import Columns, model_features, ordered
 from .output import say
 

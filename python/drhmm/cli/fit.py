@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import io
 from .._text_tables import share
 from ..cross_validation import held_out, sequence_folds
 from ..data.checks import Array, Lengths, check_integer, shown
@@ -23,6 +22,7 @@ from ..data.user_warnings import warn
 from ..estimator import DensityRatioHMM
 from ..evaluation import SPOKEN, Evaluation
 from ..features.frames import Framing, complete_rows
+from ..files import model_file as io
 from ..model import METHODS
 from ..number_of_states import select_states
 from ..summary import COLUMNS

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from .._files import write_atomically
-from .._json import strict_json
 from ..alarms import Alarm, Episode
 from ..data.checks import Array, shown
 from ..data.dates import Seconds, WholeSeconds, moment
 from ..data.times import StepSeconds, steps_between
 from ..exceptions import SnapshotError
+from ..files.atomic_write import write_atomically
+from ..files.strict_json import strict_json
 from ..model import Model
 from ..streaming import Stream
 from .lines import Observation

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import io
 from ..evidence.pooled import PooledEvidence
+from ..files import model_file as io
 from ..model import Model
 from ..summary import COLUMNS, SCALE_REASON, TYPICAL
 from .output import say

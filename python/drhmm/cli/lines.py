@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .._json import unique_names
 from ..data.checks import Array, shown
 from ..data.tables import no_column
+from ..files.strict_json import unique_names
 from ..model import Model
 from . import values
 from .columns import Columns

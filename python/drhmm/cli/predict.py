@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import io
 from .._results import result_names, results
 from ..exceptions import ImpossibleDataError
+from ..files import model_file as io
 from ..model import Model
 from .columns import Columns, Ordered, model_features, ordered
 from .errors import InputError

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._files import write_atomically
 from ..data.checks import Array, is_missing, shown
 from ..data.dates import exact, moment
 from ..data.tables import no_column
 from ..data.times import TICKS
+from ..files.atomic_write import write_atomically
 from . import values
 from .errors import InputError, NamesError
 

@@ -13,13 +13,13 @@ import numpy as np
 from ..chain.stays import Stays
 from ..chain.tempering import tempered
 from ..chain.transitions import ChainRules, count_transitions
-from ..contents import as_json
 from ..data.checks import Array, read_only
 from ..data.labels import Codes
 from ..data.sequences import Sequences
 from ..evidence.pool_members import KernelMember, Sums, added
 from ..evidence.pooled import PooledEvidence, warn_of_far_classes
 from ..features.frames import complete_rows
+from ..files.serialization import as_json
 from ..model import Model
 
 #: Settings that may change between blocks: labelled blocks give the same model whatever they are.

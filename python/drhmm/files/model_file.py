@@ -11,14 +11,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._files import write_atomically
-from ._json import strict_json
-from .contents import DESCRIPTION, description_of, digest, from_format_1, parts_of, tensors_of
-from .data.checks import Array
-from .evidence.pooled import PooledEvidence
-from .exceptions import ModelFormatError
-from .model import Model
-from .version import __version__
+from ..data.checks import Array
+from ..evidence.pooled import PooledEvidence
+from ..exceptions import ModelFormatError
+from ..model import Model
+from ..version import __version__
+from .atomic_write import write_atomically
+from .serialization import DESCRIPTION, description_of, digest, from_format_1, parts_of, tensors_of
+from .strict_json import strict_json
 
 #: Version of the file format that this code writes.
 FORMAT_VERSION = 3

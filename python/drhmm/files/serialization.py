@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .chain.durations import Durations
-from .chain.tempering import Tempering
-from .chain.unknown_state import Novelty
-from .data.checks import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number, shown
-from .evidence.pool_members import KINDS, N_EDGES, Member
-from .evidence.pooled import PooledEvidence
-from .evidence.score_pvalues import LARGEST_SHAPE, N_KNOTS, ScoreTable
-from .evidence.unknown import Densities, Excursions, NoveltyEvidence
-from .features.frames import Framing
+from ..chain.durations import Durations
+from ..chain.tempering import Tempering
+from ..chain.unknown_state import Novelty
+from ..data.checks import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number, shown
+from ..evidence.pool_members import KINDS, N_EDGES, Member
+from ..evidence.pooled import PooledEvidence
+from ..evidence.score_pvalues import LARGEST_SHAPE, N_KNOTS, ScoreTable
+from ..evidence.unknown import Densities, Excursions, NoveltyEvidence
+from ..features.frames import Framing
 
 if TYPE_CHECKING:
-    from .model import Model
+    from ..model import Model
 
 #: Axes of the arrays that every model has: d columns of a sample, D of a frame, S states.
 TENSORS = {"mean": "d", "scale": "d", "transmat": "S S", "startprob": "S", "prior": "S", "evidence_prior": "S"}

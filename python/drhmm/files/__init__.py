@@ -1,0 +1,1 @@
+"""Models as files: safetensors with a description, written whole or not at all."""
