@@ -15,12 +15,12 @@ from numpy.testing import assert_allclose
 
 import drhmm
 from drhmm import DensityRatioHMM, SnapshotError, plotting
-from drhmm.alarms import MARGIN, Alarm, Watch, frames_of, make_alarm
 from drhmm.cli import main
 from drhmm.cli.followed import FollowedSequences
 from drhmm.cli.lines import Observation
 from drhmm.datasets import FAULTS, sensors
 from drhmm.evidence.unknown import Excursions
+from drhmm.live.alarms import MARGIN, Alarm, Watch, frames_of, make_alarm
 from drhmm.reference import novelty as reference
 
 NAMES = ("pressure", "flow", "heat", "load")

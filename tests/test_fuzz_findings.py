@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 import live
-from drhmm import DensityRatioHMM, ImpossibleDataError, recursion, snapshots
+from drhmm import DensityRatioHMM, ImpossibleDataError, recursion
+from drhmm.live import snapshots
 from drhmm.ratios import FromClassifier, FromDensities, LeastSquares, TwoClass
 from drhmm.reference import recursion as reference
 from problems import blobs, evidence_problem

@@ -13,8 +13,8 @@ import pytest
 
 from drhmm import DensityRatioHMM, ImpossibleDataError, Model, ModelFormatError, SnapshotError, _core, recursion
 from drhmm.files import model_file as io
+from drhmm.live.streams import Stream, StreamBatch
 from drhmm.reference import recursion as reference
-from drhmm.streaming import Stream, StreamBatch
 
 pytestmark = pytest.mark.slow
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import _processor as _processor  # first: it says where drhmm cannot run
 from . import recursion
-from .alarms import Alarm, Episode
 from .chain.durations import Durations
 from .exceptions import ImpossibleDataError, ModelFormatError, SnapshotError
 from .files.model_file import load
+from .live.alarms import Alarm, Episode
+from .live.streams import Stream, StreamBatch
 from .model import Model
-from .streaming import Stream, StreamBatch
 from .version import __version__, show_versions
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .alarms import Alarm
 from .data.checks import Array, as_weights
 from .data.hints import by_name
 from .data.labels import UNKNOWN, as_labels, encode
@@ -17,8 +16,9 @@ from .data.sequences import as_sequences, is_list_of_sequences
 from .data.tables import feature_names_of
 from .data.times import Step
 from .explanation import ColumnRanking, Explanation
+from .live.alarms import Alarm
+from .live.streams import Stream
 from .model import Method, Model, PathMethod
-from .streaming import Stream
 from .summary import remembered_columns
 
 

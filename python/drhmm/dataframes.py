@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import narwhals as nw
     from narwhals.typing import IntoDataFrame, IntoDataFrameT
 
-    from .alarms import Alarm
     from .estimator import DensityRatioHMM
+    from .live.alarms import Alarm
 
 __all__ = ["cross_validate", "episodes", "evaluate", "explain", "fit", "predict", "rank_columns"]
 

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, recursion
-from .alarms import Alarm, make_alarm
 from .chain.durations import Durations, leaving_rates
 from .chain.native_chain import StageChain
 from .chain.tempering import Tempering
@@ -30,7 +29,8 @@ from .evidence.unknown import Excursions, NoveltyEvidence
 from .exceptions import ImpossibleDataError
 from .features.frames import complete_rows
 from .files.serialization import fingerprint_of
-from .streaming import Stream, StreamBatch, resume_batch, resume_stream
+from .live.alarms import Alarm, make_alarm
+from .live.streams import Stream, StreamBatch, resume_batch, resume_stream
 
 if TYPE_CHECKING:
     from .explanation import ColumnRanking, Explanation

@@ -12,8 +12,8 @@ from .data.checks import Array
 from .evidence.pooled import PooledEvidence
 
 if TYPE_CHECKING:
+    from .live.streams import Stream
     from .model import Model
-    from .streaming import Stream
 
 #: The entry of a model's settings that says what scales, temper and prior shift were learned from.
 SCALE_REASON = "scale_reason"

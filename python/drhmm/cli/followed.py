@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from ..alarms import Alarm, Episode
 from ..data.checks import Array, shown
 from ..data.dates import Seconds, WholeSeconds, moment
 from ..data.times import StepSeconds, steps_between
 from ..exceptions import SnapshotError
 from ..files.atomic_write import write_atomically
 from ..files.strict_json import strict_json
+from ..live.alarms import Alarm, Episode
+from ..live.streams import Stream
 from ..model import Model
-from ..streaming import Stream
 from .lines import Observation
 from .values import identity
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from ..alarms import Alarm, frames_of
 from ..data.checks import LARGEST, check_integer, check_number
 from ..exceptions import ImpossibleDataError
 from ..files import model_file as io
+from ..live.alarms import Alarm, frames_of
 from ..model import Model
 from .columns import Columns, step_of
 from .errors import InputError, NamesError, one_line

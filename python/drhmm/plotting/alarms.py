@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..alarms import Alarm
 from ..data.checks import as_floats
+from ..live.alarms import Alarm
 from .style import along, color, new_figure
 
 

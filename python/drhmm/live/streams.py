@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _core, snapshots
+from .. import _core
+from ..chain.unknown_state import among_known
+from ..data.checks import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, refuse_masked, thread_count
+from ..data.tables import values_by_name
+from ..exceptions import SnapshotError
+from ..recursion import raise_failure
+from . import snapshots
 from .alarms import Alarm, Episode, Watch
-from .chain.unknown_state import among_known
-from .data.checks import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, refuse_masked, thread_count
-from .data.tables import values_by_name
-from .exceptions import SnapshotError
-from .recursion import raise_failure
 
 if TYPE_CHECKING:
-    from .model import Model
+    from ..model import Model
 
 MOST_ROWS = 2**31
 
@@ -170,7 +171,7 @@ class Stream(_Live):
         return f"Stream(n_frames={self.n_frames}, lag={self._lag}, {self._model!r})"
 
     def _repr_html_(self) -> str:
-        from .summary import stream_as_html
+        from ..summary import stream_as_html
 
         return stream_as_html(self)
 

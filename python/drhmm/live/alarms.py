@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .data.checks import LARGEST, Array, Steps, check_integer, check_number, thread_count
-from .data.sequences import Sequences
-from .data.times import as_step, seconds_of
-from .data.user_warnings import warn
-from .evidence.score_pvalues import pareto_tail
-from .evidence.unknown import Excursions
+from ..data.checks import LARGEST, Array, Steps, check_integer, check_number, thread_count
+from ..data.sequences import Sequences
+from ..data.times import as_step, seconds_of
+from ..data.user_warnings import warn
+from ..evidence.score_pvalues import pareto_tail
+from ..evidence.unknown import Excursions
 
 if TYPE_CHECKING:
-    from .model import Model
+    from ..model import Model
 
 #: What ends an alarm by default, where the time of a frame is known.
 HOLD_OFF = "10min"

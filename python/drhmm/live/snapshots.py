@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .exceptions import SnapshotError
+from ..exceptions import SnapshotError
 
 if TYPE_CHECKING:
-    from .model import Model
+    from ..model import Model
 
 VERSION = 4
 LONGEST_LAG = 100_000

@@ -1,0 +1,1 @@
+"""Live sequences: streams, their snapshots, and alarms."""
