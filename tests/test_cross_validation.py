@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import DensityRatioHMM, cross_validate, dataframes, evaluate
-from drhmm.cross_validation import sequence_folds
+from drhmm.judging.cross_validation import sequence_folds
 from problems import blobs
 
 X, Y = blobs(3, n_frames=400, separation=1.5)

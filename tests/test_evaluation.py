@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import metrics
 
 from drhmm import DensityRatioHMM, evaluate, plotting
-from drhmm.evaluation import evaluation_of
-from drhmm.report_page import worst_stretches
+from drhmm.judging.evaluation import evaluation_of
+from drhmm.judging.report import worst_stretches
 from problems import blobs
 
 X, Y = blobs(3, n_frames=600, separation=1.0)

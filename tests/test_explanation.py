@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from drhmm import DensityRatioHMM, plotting
-from drhmm.explanation import MOST_EXACT, _backgrounds, _mean_ratio
+from drhmm.judging.explanation import MOST_EXACT, _backgrounds, _mean_ratio
 from drhmm.ratios import FromClassifier
 from problems import blobs
 

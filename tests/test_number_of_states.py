@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from drhmm import DensityRatioHMM, plotting, select_states
 from drhmm.datasets import markov_chain, moons
-from drhmm.number_of_states import StateNumbers, _chosen
+from drhmm.judging.number_of_states import StateNumbers, _chosen
 from drhmm.ratios import FromClassifier
 from drhmm.reference import recursion as reference
 from problems import blobs
@@ -176,7 +176,7 @@ class TestSelectStates:
         def held_out(settings, number, train, test, threads):
             return -np.ones(len(test.lengths)), np.array(test.lengths)
 
-        monkeypatch.setattr("drhmm.number_of_states._held_out", held_out)
+        monkeypatch.setattr("drhmm.judging.number_of_states._held_out", held_out)
         with pytest.warns(UserWarning, match="no number of states has a gain above 0, the largest is -"):
             select_states(X, [2, 3], random_state=0)
 
@@ -187,7 +187,7 @@ class TestSelectStates:
             learned_from.extend(train.lengths)
             return np.zeros(len(test.lengths)), np.full(len(test.lengths), 1)
 
-        monkeypatch.setattr("drhmm.number_of_states._held_out", held_out)
+        monkeypatch.setattr("drhmm.judging.number_of_states._held_out", held_out)
         with pytest.warns(UserWarning, match="no number of states"):
             select_states(X, [2], lengths=[40] * 10, random_state=0)
         assert set(learned_from) == {40}

@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 import drhmm
 from drhmm import DensityRatioHMM
 from drhmm.cli import main
+from drhmm.judging.summary import typical_values
 from drhmm.ratios import FromClassifier
-from drhmm.summary import typical_values
 from problems import blobs
 
 X, Y = blobs(5, n_frames=300)

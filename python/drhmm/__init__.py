@@ -17,11 +17,11 @@ from .version import __version__, show_versions
 
 if TYPE_CHECKING:
     from . import dask, dataframes, datasets, plotting, ratios, reference
-    from .cross_validation import cross_validate
     from .estimator import DensityRatioHMM
-    from .evaluation import Evaluation, evaluate
-    from .explanation import ColumnRanking, Explanation
-    from .number_of_states import StateNumbers, select_states
+    from .judging.cross_validation import cross_validate
+    from .judging.evaluation import Evaluation, evaluate
+    from .judging.explanation import ColumnRanking, Explanation
+    from .judging.number_of_states import StateNumbers, select_states
 
 __all__ = [
     "Alarm",
@@ -56,13 +56,13 @@ __all__ = [
 # Names that bring scikit-learn, matplotlib or Dask with them arrive when they are first used.
 _LAZY = {
     "DensityRatioHMM": ("estimator", "DensityRatioHMM"),
-    "ColumnRanking": ("explanation", "ColumnRanking"),
-    "Evaluation": ("evaluation", "Evaluation"),
-    "Explanation": ("explanation", "Explanation"),
-    "cross_validate": ("cross_validation", "cross_validate"),
-    "evaluate": ("evaluation", "evaluate"),
-    "StateNumbers": ("number_of_states", "StateNumbers"),
-    "select_states": ("number_of_states", "select_states"),
+    "ColumnRanking": ("judging.explanation", "ColumnRanking"),
+    "Evaluation": ("judging.evaluation", "Evaluation"),
+    "Explanation": ("judging.explanation", "Explanation"),
+    "cross_validate": ("judging.cross_validation", "cross_validate"),
+    "evaluate": ("judging.evaluation", "evaluate"),
+    "StateNumbers": ("judging.number_of_states", "StateNumbers"),
+    "select_states": ("judging.number_of_states", "select_states"),
     "dask": ("dask", None),
     "dataframes": ("dataframes", None),
     "datasets": ("datasets", None),

@@ -15,11 +15,11 @@ from .data.labels import UNKNOWN, as_labels, encode
 from .data.sequences import as_sequences, is_list_of_sequences
 from .data.tables import feature_names_of
 from .data.times import Step
-from .explanation import ColumnRanking, Explanation
+from .judging.explanation import ColumnRanking, Explanation
+from .judging.summary import remembered_columns
 from .live.alarms import Alarm
 from .live.streams import Stream
 from .model import Method, Model, PathMethod
-from .summary import remembered_columns
 
 
 class BatchInference:

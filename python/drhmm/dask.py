@@ -37,10 +37,10 @@ from .data.tables import as_names, check_text, no_column
 from .data.times import Step
 from .dataframes import check_step, features_of, refuse_results, remembered
 from .estimator import DensityRatioHMM
+from .judging.summary import COLUMNS
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .learning.training_frames import class_weights
 from .model import Model, PathMethod
-from .summary import COLUMNS
 
 try:
     import dask

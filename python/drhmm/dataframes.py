@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from . import evaluation, explanation
 from ._results import result_names, results
 from .data.checks import Lengths, Steps, as_values, shown, thread_count
 from .data.dates import exact, moment
@@ -21,11 +20,12 @@ from .data.sequences import Sequences, as_sequences, group
 from .data.tables import NamedColumns, as_array, as_names, check_text, column_names, no_column, refuse_equal_names
 from .data.times import Step, TimeError, as_step, gaps, usual_step, warn_of_times_among_features
 from .data.user_warnings import warn
-from .evaluation import Evaluation
 from .exceptions import ImpossibleDataError
-from .explanation import ColumnRanking, Explanation
+from .judging import evaluation, explanation
+from .judging.evaluation import Evaluation
+from .judging.explanation import ColumnRanking, Explanation
+from .judging.summary import COLUMNS, remembered_columns
 from .model import Method, Model, PathMethod
-from .summary import COLUMNS, remembered_columns
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -339,7 +339,7 @@ def cross_validate(
     >>> bool(evaluation.accuracy > 0.9)
     True
     """
-    from .cross_validation import cross_validate as of_arrays
+    from .judging.cross_validation import cross_validate as of_arrays
 
     rows, names, y, used = _labelled_rows(df, label, sequence, time, step, features)
     assert y is not None

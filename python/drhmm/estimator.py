@@ -33,6 +33,7 @@ from .data.tables import feature_names_of
 from .evidence.pooled import PooledEvidence, warn_of_far_classes
 from .features.frames import learn_framing, random_state_of
 from .files.serialization import as_json
+from .judging.summary import SCALE_REASON, TYPICAL, Quantiles, typical_values
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .learning.labelled import Settings, learn_labelled, learn_unlabelled, with_novelty
 from .learning.training_frames import TrainingFrames, class_weights, row_weights
@@ -41,7 +42,6 @@ from .ratios.learner import Learner, as_learner
 from .ratios.least_squares import LeastSquares
 from .ratios.pool import Pool, evidence_of
 from .ratios.source import check_source, class_shares
-from .summary import SCALE_REASON, TYPICAL, Quantiles, typical_values
 from .system.threads import with_own_threads
 from .tuning.kernel_search import Selection
 

@@ -33,7 +33,7 @@ from .live.alarms import Alarm, make_alarm
 from .live.streams import Stream, StreamBatch, resume_batch, resume_stream
 
 if TYPE_CHECKING:
-    from .explanation import ColumnRanking, Explanation
+    from .judging.explanation import ColumnRanking, Explanation
 
 #: How posteriors are inferred: from the whole sequence, from the past and the present, or from each frame alone.
 Method: TypeAlias = Literal["smooth", "filter", "frame"]
@@ -167,12 +167,12 @@ class Model:
         >>> print(model.summary().splitlines()[1])
           label  share of time steps   start  mean stay  shape
         """
-        from .summary import as_text
+        from .judging.summary import as_text
 
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        from .summary import as_html
+        from .judging.summary import as_html
 
         return as_html(self)
 
@@ -741,7 +741,7 @@ class Model:
         >>> abs(parts - explained.log_odds) < 1e-9
         True
         """
-        from .explanation import explain
+        from .judging.explanation import explain
 
         sequences = self.read(X, lengths, sequence_id, dt)
         return explain(self, sequences, sequences.place(frame), thread_count(n_threads))
@@ -785,7 +785,7 @@ class Model:
         >>> sorted(model.rank_columns(X, n_frames=20, random_state=0).columns)
         ['column 0', 'column 1']
         """
-        from .explanation import rank_columns
+        from .judging.explanation import rank_columns
 
         sequences = self.read(X, lengths, sequence_id, dt)
         return rank_columns(self, sequences, n_frames, random_state, thread_count(n_threads))

@@ -15,8 +15,8 @@ from ..data.sequences import group
 from ..data.tables import no_column
 from ..data.times import TimeError, gaps, usual_step
 from ..dataframes import features_of
+from ..judging.summary import remembered_columns
 from ..model import Model
-from ..summary import remembered_columns
 from .errors import InputError
 from .tables import Table, listed, read_table
 from .values import checked_step

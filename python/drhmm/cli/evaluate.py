@@ -6,9 +6,9 @@ import argparse
 import json
 
 from ..data.labels import UnseenLabelError
-from ..evaluation import evaluate
 from ..files import model_file as io
-from ..summary import remembered_columns
+from ..judging.evaluation import evaluate
+from ..judging.summary import remembered_columns
 from .columns import Columns, model_features, ordered
 from .errors import InputError
 from .output import say

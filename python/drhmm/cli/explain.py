@@ -6,8 +6,8 @@ import argparse
 from dataclasses import replace
 
 from ..data.checks import thread_count
-from ..explanation import explain, rank_columns
 from ..files import model_file as io
+from ..judging.explanation import explain, rank_columns
 from .columns import Columns, model_features, ordered
 from .output import say
 

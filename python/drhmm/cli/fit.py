@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._text_tables import share
-from ..cross_validation import held_out, sequence_folds
 from ..data.checks import Array, Lengths, check_integer, shown
 from ..data.sequences import as_sequences
 from ..data.tables import NamedColumns
 from ..data.times import warn_of_times_among_features
 from ..data.user_warnings import warn
 from ..estimator import DensityRatioHMM
-from ..evaluation import SPOKEN, Evaluation
 from ..features.frames import Framing, complete_rows
 from ..files import model_file as io
+from ..judging.cross_validation import held_out, sequence_folds
+from ..judging.evaluation import SPOKEN, Evaluation
+from ..judging.number_of_states import select_states
+from ..judging.summary import COLUMNS
+from ..judging.text_tables import share
 from ..model import METHODS
-from ..number_of_states import select_states
-from ..summary import COLUMNS
 from .columns import Columns, ordered
 from .errors import InputError
 from .output import say

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..evidence.pooled import PooledEvidence
 from ..files import model_file as io
+from ..judging.summary import COLUMNS, SCALE_REASON, TYPICAL
 from ..model import Model
-from ..summary import COLUMNS, SCALE_REASON, TYPICAL
 from .output import say
 
 #: What is told of an alarm.

@@ -171,7 +171,7 @@ class Stream(_Live):
         return f"Stream(n_frames={self.n_frames}, lag={self._lag}, {self._model!r})"
 
     def _repr_html_(self) -> str:
-        from ..summary import stream_as_html
+        from ..judging.summary import stream_as_html
 
         return stream_as_html(self)
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from .style import axes_or_new, color
 
 if TYPE_CHECKING:
-    from ..explanation import ColumnRanking, Explanation
+    from ..judging.explanation import ColumnRanking, Explanation
 
 #: Columns that are drawn; the others are one bar together.
 MOST_BARS = 15

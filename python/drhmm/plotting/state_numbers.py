@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from .style import axes_or_new, color
 
 if TYPE_CHECKING:
-    from ..number_of_states import StateNumbers
+    from ..judging.number_of_states import StateNumbers
 
 
 def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:

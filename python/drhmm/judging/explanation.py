@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._text_tables import TextTable, printable, share
-from .chain.unknown_state import among_known
-from .data.checks import Array, check_integer
-from .data.sequences import Sequences
-from .data.tables import columns_named
-from .evidence.pooled import PooledEvidence
-from .features.frames import random_state_of
+from ..chain.unknown_state import among_known
+from ..data.checks import Array, check_integer
+from ..data.sequences import Sequences
+from ..data.tables import columns_named
+from ..evidence.pooled import PooledEvidence
+from ..features.frames import random_state_of
 from .summary import QUANTILES, TYPICAL, column_names_of
+from .text_tables import TextTable, printable, share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .model import Model
+    from ..model import Model
 
 #: Columns up to which every subset of them is tried.
 MOST_EXACT = 9
@@ -128,7 +128,7 @@ class Explanation:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw past, future and columns as bars; see `drhmm.plotting.explanation`."""
-        from .plotting import explanation
+        from ..plotting import explanation
 
         return explanation(self, ax=ax)
 
@@ -173,7 +173,7 @@ class ColumnRanking:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the columns as bars; see `drhmm.plotting.ranking`."""
-        from .plotting import ranking
+        from ..plotting import ranking
 
         return ranking(self, ax=ax)
 

@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from ._text_tables import TextTable
-from .data.checks import Array, Lengths, check_integer, check_number, thread_count
-from .data.sequences import Sequences, as_sequences
-from .data.tables import feature_names_of
-from .data.user_warnings import warn
-from .estimator import DensityRatioHMM
-from .features.frames import random_state_of
-from .system.progress import no_progress, progress_bar
-from .tuning.kernel_search import drawn_folds
+from ..data.checks import Array, Lengths, check_integer, check_number, thread_count
+from ..data.sequences import Sequences, as_sequences
+from ..data.tables import feature_names_of
+from ..data.user_warnings import warn
+from ..estimator import DensityRatioHMM
+from ..features.frames import random_state_of
+from ..system.progress import no_progress, progress_bar
+from ..tuning.kernel_search import drawn_folds
+from .text_tables import TextTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +96,7 @@ class StateNumbers:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the gains with the errors of their differences to the largest; see `drhmm.plotting.state_numbers`."""
-        from .plotting import state_numbers
+        from ..plotting import state_numbers
 
         return state_numbers(self, ax=ax)
 

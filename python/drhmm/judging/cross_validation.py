@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from ._text_tables import printable
-from .chain.unknown_state import among_known
-from .data.checks import Lengths, as_values, check_integer, thread_count
-from .data.labels import as_labels, encode
-from .data.sequences import Sequences, as_sequences
-from .data.tables import NamedColumns, feature_names_of
-from .data.user_warnings import warn
-from .estimator import DensityRatioHMM
+from ..chain.unknown_state import among_known
+from ..data.checks import Lengths, as_values, check_integer, thread_count
+from ..data.labels import as_labels, encode
+from ..data.sequences import Sequences, as_sequences
+from ..data.tables import NamedColumns, feature_names_of
+from ..data.user_warnings import warn
+from ..estimator import DensityRatioHMM
+from ..features.frames import random_state_of
+from ..model import METHODS, Method, Model
+from ..system.progress import no_progress, progress_bar
+from ..tuning.kernel_search import N_FOLDS, contiguous_folds, drawn_folds
 from .evaluation import Evaluation, evaluation_of
-from .features.frames import random_state_of
-from .model import METHODS, Method, Model
-from .system.progress import no_progress, progress_bar
-from .tuning.kernel_search import N_FOLDS, contiguous_folds, drawn_folds
+from .text_tables import printable
 
 #: Sequences that are held out one by one by default, at most.
 MOST_ONE_BY_ONE = 10

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._text_tables import TextTable, printable, share, short
-from .data.checks import Array
-from .evidence.pooled import PooledEvidence
+from ..data.checks import Array
+from ..evidence.pooled import PooledEvidence
+from .text_tables import TextTable, printable, share, short
 
 if TYPE_CHECKING:
-    from .live.streams import Stream
-    from .model import Model
+    from ..live.streams import Stream
+    from ..model import Model
 
 #: The entry of a model's settings that says what scales, temper and prior shift were learned from.
 SCALE_REASON = "scale_reason"

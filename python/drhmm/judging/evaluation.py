@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._text_tables import TextTable, printable, share
-from .chain.unknown_state import among_known
-from .data.checks import Array, Lengths, Steps, as_values, thread_count
-from .data.labels import UNKNOWN, Codes, as_labels, bridged, encode
-from .data.sequences import Sequences, numbered_by_appearance
-from .evidence.calibration import bins_of, error_of
-from .model import METHODS, Method, Model
+from ..chain.unknown_state import among_known
+from ..data.checks import Array, Lengths, Steps, as_values, thread_count
+from ..data.labels import UNKNOWN, Codes, as_labels, bridged, encode
+from ..data.sequences import Sequences, numbered_by_appearance
+from ..evidence.calibration import bins_of, error_of
+from ..model import METHODS, Method, Model
+from .text_tables import TextTable, printable, share
 
 if TYPE_CHECKING:
-    from .estimator import DensityRatioHMM
+    from ..estimator import DensityRatioHMM
 
 #: Intervals of probability for the calibration error.
 N_BINS = 10
@@ -279,8 +279,8 @@ class Evaluation:
         ...     (Path(folder) / "report.html").stat().st_size > 0
         True
         """
-        from .files.atomic_write import write_atomically
-        from .report_page import page
+        from ..files.atomic_write import write_atomically
+        from .report import page
 
         write_atomically(path, page(self, title).encode())
 

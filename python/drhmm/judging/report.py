@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from ._text_tables import TextTable, share
-from .data.labels import UNKNOWN
+from ..data.labels import UNKNOWN
+from ..plotting import calibration, sequence, transitions
+from ..plotting.roc import roc_of_classes
+from ..version import __version__
 from .evaluation import SMALLEST, Evaluation
-from .plotting import calibration, sequence, transitions
-from .plotting.roc import roc_of_classes
 from .summary import column_names_of, tables_of
-from .version import __version__
+from .text_tables import TextTable, share
 
 #: Frames of a picture of a whole sequence, and of one of a stretch.
 MOST_FRAMES = 1500
