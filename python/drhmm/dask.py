@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.base import clone
 
-from ._partitions import (
+from .clusters.partitions import (
     PLACE,
     Pieces,
     Roles,
@@ -29,7 +29,7 @@ from ._partitions import (
     statistics_of,
     take,
 )
-from ._sample import choose
+from .clusters.sample import choose
 from .data.checks import Array, check_integer
 from .data.labels import is_known
 from .data.sequences import as_sequences

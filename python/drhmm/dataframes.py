@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ._results import result_names, results
 from .data.checks import Lengths, Steps, as_values, shown, thread_count
 from .data.dates import exact, moment
 from .data.sequences import Sequences, as_sequences, group
@@ -26,6 +25,7 @@ from .judging.evaluation import Evaluation
 from .judging.explanation import ColumnRanking, Explanation
 from .judging.summary import COLUMNS, remembered_columns
 from .model import Method, Model, PathMethod
+from .tables.results import result_names, results
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._results import result_names, results
 from ..exceptions import ImpossibleDataError
 from ..files import model_file as io
 from ..model import Model
+from ..tables.results import result_names, results
 from .columns import Columns, Ordered, model_features, ordered
 from .errors import InputError
 from .tables import Table, check_output, write_table

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ._results import result_names
-from .data.checks import Array
-from .data.labels import as_labels, encode
-from .data.sequences import as_sequences, group
-from .dataframes import Rows, features_of, plain, predict, read_rows, times_of
-from .evidence.pooled import PooledEvidence
-from .learning.block_sums import Statistics
-from .model import Model
+from ..data.checks import Array
+from ..data.labels import as_labels, encode
+from ..data.sequences import as_sequences, group
+from ..dataframes import Rows, features_of, plain, predict, read_rows, times_of
+from ..evidence.pooled import PooledEvidence
+from ..learning.block_sums import Statistics
+from ..model import Model
+from ..tables.results import result_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ._partitions import Pieces
-from .features.frames import random_state_of
+from ..features.frames import random_state_of
+from .partitions import Pieces
 
 #: Rows of every class that a sample should have.
 CLASS_ROWS = 100

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .chain.unknown_state import among_known
-from .data.checks import Lengths, Steps, check_choice
-from .model import METHODS, PATH_METHODS, Model, PathMethod
+from ..chain.unknown_state import among_known
+from ..data.checks import Lengths, Steps, check_choice
+from ..model import METHODS, PATH_METHODS, Model, PathMethod
 
 #: Columns of every result.
 RESULTS = ("state", "probability", "novelty")

@@ -1,0 +1,1 @@
+"""Partitions of a table on a cluster, and samples of them."""
