@@ -63,6 +63,111 @@ def test_the_reference_never_imports_the_native_core():
             assert "_core" not in " ".join(imported), path
 
 
+# Each room of the package may import itself and the rooms before it; recursion.py is the public face of the chain.
+ROOMS = [
+    ["exceptions", "_processor", "_core"],
+    ["data"],
+    ["version", "system"],
+    ["features"],
+    ["reference"],
+    ["chain", "recursion"],
+    ["evidence"],
+    ["tuning"],
+    ["ratios"],
+    ["model"],
+    ["files"],
+    ["live"],
+    ["learning"],
+    ["estimator", "_inference"],
+    ["datasets", "plotting"],
+    ["judging"],
+    ["tables"],
+    ["dataframes"],
+    ["clusters"],
+    ["dask"],
+    ["cli", "__main__"],
+]
+
+# Lazy imports against that direction: methods of a model and of a stream that are one-line doors to later rooms.
+DOORS = {
+    ("model", "live.alarms"),
+    ("model", "live.streams"),
+    ("model", "files.serialization"),
+    ("model", "files.model_file"),
+    ("model", "judging.explanation"),
+    ("model", "judging.summary"),
+    ("live.streams", "judging.summary"),
+}
+
+# The one lazy import within a room that would close a cycle: an evaluation writes its page.
+INNER_DOORS = {("judging.evaluation", "judging.report")}
+
+
+def modules():
+    """Dotted name, package and path of every module but the package itself."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
+        package = parts[:-1]
+        if parts[-1] == "__init__":
+            parts = package
+        if parts:
+            yield ".".join(parts), package, path
+
+
+def imports_of(package, path):
+    """Modules of the package that a module imports, each with the imported name; typing-only imports do not count."""
+    known = {name for name, _, _ in modules()} | {"_processor"}
+    waiting = [ast.parse(path.read_text())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        if isinstance(node, ast.ImportFrom) and node.level > 0:
+            base = package[: len(package) - node.level + 1] + (node.module.split(".") if node.module else [])
+            for alias in node.names:
+                full = ".".join([*base, alias.name])
+                yield (full if full in known else ".".join(base)), alias.name
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+def room_number(module):
+    return next(number for number, room in enumerate(ROOMS) if module.split(".")[0] in room)
+
+
+def test_rooms_only_import_earlier_rooms():
+    against = set()
+    for name, package, path in modules():
+        for target, _ in imports_of(package, path):
+            if target and room_number(target) > room_number(name):
+                against.add((name, target))
+    assert against == DOORS
+
+
+def test_no_import_cycle():
+    graph = {name: {target for target, _ in imports_of(package, path)} for name, package, path in modules()}
+    for door, room in DOORS | INNER_DOORS:
+        graph[door].discard(room)
+    done = set()
+    while ready := {name for name in graph if name not in done and graph[name] & set(graph) - {name} <= done}:
+        done |= ready
+    assert not set(graph) - done
+
+
+def test_rooms_keep_their_private_names():
+    shared = {"_core", "_processor", "__version__", "_inference"}
+    leaks = {
+        (name, target, imported)
+        for name, package, path in modules()
+        for target, imported in imports_of(package, path)
+        if imported.startswith("_") and imported not in shared and target.split(".")[0] != name.split(".")[0]
+    }
+    assert not leaks
+
+
+def test_at_most_twelve_files_stand_at_the_front():
+    assert len(list(PACKAGE.glob("*.py"))) <= 12
+
+
 def test_import_brings_numpy_and_the_core_only():
     code = (
         "import sys, drhmm; heavy = ('sklearn', 'scipy', 'matplotlib', 'dask', 'pandas', 'narwhals'); "

@@ -19,7 +19,7 @@ from drhmm.ratios import FromDensities, LeastSquares
 from drhmm.ratios.learner import Task
 from drhmm.reference import features as reference_features
 from drhmm.reference import recursion as reference
-from drhmm.tuning.kernel_search import contiguous_folds
+from drhmm.tuning.folds import contiguous_folds
 
 
 def matched(predicted, truth, n_states):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from drhmm import DensityRatioHMM, ImpossibleDataError, Model, ModelFormatError, SnapshotError, _core, recursion
-from drhmm.files import model_file as io
+from drhmm.files import model_file
 from drhmm.live.streams import Stream, StreamBatch
 from drhmm.reference import recursion as reference
 
@@ -202,7 +202,7 @@ class TestBytes:
         assert any("refused what is right" in text for text in findings(bindings, 200))
 
     def test_a_model_file_refused(self, monkeypatch):
-        monkeypatch.setattr(io, "from_bytes", refuse(ModelFormatError))
+        monkeypatch.setattr(model_file, "from_bytes", refuse(ModelFormatError))
         assert "a whole file was refused" in " ".join(findings(model_files, 1000))
 
     @pytest.mark.parametrize("name", ["resume", "resume_batch"])

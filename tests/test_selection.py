@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from drhmm import _core
 from drhmm.ratios import LeastSquares
 from drhmm.reference import ratios as reference
-from drhmm.tuning.kernel_search import RHO_GRID, contiguous_folds, folds_of
+from drhmm.tuning.folds import contiguous_folds, folds_of
+from drhmm.tuning.kernel_search import RHO_GRID
 from problems import blobs
 
 

@@ -18,7 +18,7 @@ import drhmm
 from drhmm import _core
 from drhmm.datasets import blobs
 from drhmm.ratios import LeastSquares, TwoClass, two_class
-from drhmm.tuning import kernel_search as selection
+from drhmm.tuning import kernel_search
 
 
 def learning_rows(scale, repeats):
@@ -36,7 +36,7 @@ def grid_rows(size, few, repeats):
         return LeastSquares(300, random_state=0, n_threads=n_threads).fit(frames, targets)
 
     grids = {"SIGMA_GRID": tuple(np.geomspace(0.25, 4, size)), "RHO_GRID": tuple(np.geomspace(1e-5, 1e-1, size))}
-    with replaced(selection, **grids):
+    with replaced(kernel_search, **grids):
         fitted = ours()
         sigmas, rhos = fitted.selection_.sigmas, fitted.selection_.rhos
 

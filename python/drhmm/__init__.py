@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import _processor as _processor  # first: it says where drhmm cannot run
+from . import _processor as _processor  # first: it raises where drhmm cannot run
 from . import recursion
 from .chain.durations import Durations
 from .exceptions import ImpossibleDataError, ModelFormatError, SnapshotError

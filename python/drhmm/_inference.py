@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .data.checks import Array, as_weights
+from .data.columns import remembered_columns
 from .data.hints import by_name
 from .data.labels import UNKNOWN, as_labels, encode
 from .data.sequences import as_sequences, is_list_of_sequences
 from .data.tables import feature_names_of
 from .data.times import Step
-from .judging.explanation import ColumnRanking, Explanation
-from .judging.summary import remembered_columns
 from .live.alarms import Alarm
 from .live.streams import Stream
 from .model import Method, Model, PathMethod
+
+if TYPE_CHECKING:
+    from .judging.explanation import ColumnRanking, Explanation
 
 
 class BatchInference:

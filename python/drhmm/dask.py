@@ -31,16 +31,17 @@ from .clusters.partitions import (
 )
 from .clusters.sample import choose
 from .data.checks import Array, check_integer
+from .data.columns import COLUMNS
 from .data.labels import is_known
 from .data.sequences import as_sequences
 from .data.tables import as_names, check_text, no_column
 from .data.times import Step
-from .dataframes import check_step, features_of, refuse_results, remembered
+from .dataframes import check_step, refuse_results, remembered
 from .estimator import DensityRatioHMM
-from .judging.summary import COLUMNS
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .learning.training_frames import class_weights
 from .model import Model, PathMethod
+from .tables.rows import features_of
 
 try:
     import dask

@@ -33,10 +33,10 @@ from .data.tables import feature_names_of
 from .evidence.pooled import PooledEvidence, warn_of_far_classes
 from .features.frames import learn_framing, random_state_of
 from .files.serialization import as_json
-from .judging.summary import SCALE_REASON, TYPICAL, Quantiles, typical_values
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .learning.labelled import Settings, learn_labelled, learn_unlabelled, with_novelty
 from .learning.training_frames import TrainingFrames, class_weights, row_weights
+from .learning.typical_values import SCALE_REASON, TYPICAL, Quantiles, typical_values
 from .model import Model
 from .ratios.learner import Learner, as_learner
 from .ratios.least_squares import LeastSquares

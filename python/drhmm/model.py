@@ -28,12 +28,11 @@ from .evidence.pooled import Evidence, PooledEvidence
 from .evidence.unknown import Excursions, NoveltyEvidence
 from .exceptions import ImpossibleDataError
 from .features.frames import complete_rows
-from .files.serialization import fingerprint_of
-from .live.alarms import Alarm, make_alarm
-from .live.streams import Stream, StreamBatch, resume_batch, resume_stream
 
 if TYPE_CHECKING:
     from .judging.explanation import ColumnRanking, Explanation
+    from .live.alarms import Alarm
+    from .live.streams import Stream, StreamBatch
 
 #: How posteriors are inferred: from the whole sequence, from the past and the present, or from each frame alone.
 Method: TypeAlias = Literal["smooth", "filter", "frame"]
@@ -109,6 +108,8 @@ class Model:
         object.__setattr__(self, "prior", read_only(as_startprob(self.prior, len(self.classes), "prior")))
         self._check_stages()
         if self.kept_alarm is not None:
+            from .live.alarms import Alarm
+
             object.__setattr__(self, "kept_alarm", Alarm.from_numbers(self, self.kept_alarm).numbers())
         classes = self.classes.copy()
         classes.setflags(write=False)
@@ -179,6 +180,8 @@ class Model:
     @cached_property
     def fingerprint(self) -> str:
         """32 hexadecimal digits that stand for everything that inference depends on."""
+        from .files.serialization import fingerprint_of
+
         return fingerprint_of(self)
 
     @property
@@ -846,6 +849,8 @@ class Model:
         elif not (lengths is None and sequence_id is None and dt is None):
             raise ValueError("lengths, sequence_id and dt are those of normal, which is not given")
         step = self.settings.get("time_step") if step is None else step
+        from .live.alarms import make_alarm
+
         return make_alarm(self, excursions, false_alarms, per, hold_off, step, source)
 
     def with_alarm(self, alarm: Alarm | None) -> Model:
@@ -874,6 +879,8 @@ class Model:
     @property
     def own_alarm(self) -> Alarm | None:
         """The alarm that `with_alarm` gave the model."""
+        from .live.alarms import Alarm
+
         return None if self.kept_alarm is None else Alarm.from_numbers(self, self.kept_alarm)
 
     def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
@@ -891,6 +898,8 @@ class Model:
         >>> [stream.step(x) is None for x in X[:3]]  # the third step answers the first
         [True, True, False]
         """
+        from .live.streams import Stream
+
         return Stream(self, lag, alarm=alarm)
 
     def stream_batch(
@@ -908,6 +917,8 @@ class Model:
         >>> batch.step(X[:4]).shape
         (4, 3)
         """
+        from .live.streams import StreamBatch
+
         return StreamBatch(self, n, lag, n_threads=n_threads, alarm=alarm)
 
     def resume(self, snapshot: bytes) -> Stream:
@@ -925,6 +936,8 @@ class Model:
         >>> bool((again.step(X[1]) == stream.step(X[1])).all())
         True
         """
+        from .live.streams import resume_stream
+
         return resume_stream(self, snapshot)
 
     def resume_batch(self, snapshot: bytes, *, n_threads: int | None = None) -> StreamBatch:
@@ -940,6 +953,8 @@ class Model:
         >>> len(model.resume_batch(batch.snapshot()))
         4
         """
+        from .live.streams import resume_batch
+
         return resume_batch(self, snapshot, n_threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:

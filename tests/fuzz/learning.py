@@ -14,7 +14,7 @@ from drhmm import DensityRatioHMM, ImpossibleDataError
 from drhmm.features.frames import ROUNDINGS
 from drhmm.files.serialization import tensors_of
 from drhmm.ratios import LeastSquares, TwoClass
-from drhmm.tuning.kernel_search import N_FOLDS
+from drhmm.tuning.folds import N_FOLDS
 
 #: Settings that are right for two classes, whatever the data, and others.
 RIGHT = {

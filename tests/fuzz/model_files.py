@@ -9,7 +9,7 @@ import numpy as np
 from mutations import mutated
 
 from drhmm import ModelFormatError
-from drhmm.files import model_file as io
+from drhmm.files import model_file
 from fuzz import corpus
 
 VALUES = (None, True, 0, -1, 1.5, 1e308, 2**63, "", "text", [], {}, [[]], "\ud800", 10**30, [1, 2, 3], {"a": 1})
@@ -33,10 +33,10 @@ def joined(header, data):
         checksum = json.loads(header["__metadata__"]["drhmm"])["checksum"].encode()
     except (ValueError, KeyError, TypeError, AttributeError):
         return content
-    if len(checksum) != len(io._NO_CHECKSUM):
+    if len(checksum) != len(model_file._NO_CHECKSUM):
         return content
-    blank = content.replace(checksum, io._NO_CHECKSUM.encode(), 1)
-    return content.replace(checksum, io._checksum(blank).encode(), 1)
+    blank = content.replace(checksum, model_file._NO_CHECKSUM.encode(), 1)
+    return content.replace(checksum, model_file._checksum(blank).encode(), 1)
 
 
 def change_json(random, entry):
@@ -85,11 +85,11 @@ def run(random, files):
 def judged(random, content):
     """What became of a file."""
     try:
-        model = io.from_bytes(content)
+        model = model_file.from_bytes(content)
     except ModelFormatError as error:
         assert len(str(error)) > 10, repr(error)
         return "refused"
     posteriors = model.predict_proba(random.normal(size=(20, model.n_features)))
     assert np.isfinite(posteriors).all() and np.abs(posteriors.sum(axis=1) - 1).max() < 1e-9
-    assert io.from_bytes(io.to_bytes(model)).fingerprint == model.fingerprint
+    assert model_file.from_bytes(model_file.to_bytes(model)).fingerprint == model.fingerprint
     return "loaded"

@@ -9,7 +9,7 @@ import numpy as np
 from mutations import mutated
 
 from drhmm import ImpossibleDataError, SnapshotError
-from drhmm.files import model_file as io
+from drhmm.files import model_file
 from fuzz import corpus
 
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 2.0, 1.5, 5e-324, 1e308, np.nan, np.inf, -np.inf)
@@ -18,7 +18,7 @@ INTEGERS = (0, 1, 2, -1, 2**31, 2**53, 2**53 + 1, 2**61, -(2**61), 2**62, -(2**6
 
 def prepare():
     """Models, and snapshots that are theirs."""
-    models = [io.from_bytes(content) for content in corpus("model_files")]
+    models = [model_file.from_bytes(content) for content in corpus("model_files")]
     random, made = np.random.default_rng(0), []
     for model in models:
         for lag in (0, 2):

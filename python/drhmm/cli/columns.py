@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data.checks import Lengths, Steps
+from ..data.columns import remembered_columns
 from ..data.sequences import group
 from ..data.tables import no_column
 from ..data.times import TimeError, gaps, usual_step
-from ..dataframes import features_of
-from ..judging.summary import remembered_columns
 from ..model import Model
+from ..tables.rows import features_of
 from .errors import InputError
 from .tables import Table, listed, read_table
 from .values import checked_step

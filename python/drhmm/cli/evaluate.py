@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 
+from ..data.columns import remembered_columns
 from ..data.labels import UnseenLabelError
 from ..files import model_file as io
 from ..judging.evaluation import evaluate
-from ..judging.summary import remembered_columns
 from .columns import Columns, model_features, ordered
 from .errors import InputError
 from .output import say

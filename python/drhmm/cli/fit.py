@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data.checks import Array, Lengths, check_integer, shown
+from ..data.columns import COLUMNS
 from ..data.sequences import as_sequences
 from ..data.tables import NamedColumns
 from ..data.times import warn_of_times_among_features
@@ -23,7 +24,6 @@ from ..files import model_file as io
 from ..judging.cross_validation import held_out, sequence_folds
 from ..judging.evaluation import SPOKEN, Evaluation
 from ..judging.number_of_states import select_states
-from ..judging.summary import COLUMNS
 from ..judging.text_tables import share
 from ..model import METHODS
 from .columns import Columns, ordered

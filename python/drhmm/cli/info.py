@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..data.columns import COLUMNS
 from ..evidence.pooled import PooledEvidence
 from ..files import model_file as io
-from ..judging.summary import COLUMNS, SCALE_REASON, TYPICAL
+from ..learning.typical_values import SCALE_REASON, TYPICAL
 from ..model import Model
 from .output import say
 

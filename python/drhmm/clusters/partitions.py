@@ -12,11 +12,12 @@ import numpy.typing as npt
 from ..data.checks import Array
 from ..data.labels import as_labels, encode
 from ..data.sequences import as_sequences, group
-from ..dataframes import Rows, features_of, plain, predict, read_rows, times_of
+from ..dataframes import predict
 from ..evidence.pooled import PooledEvidence
 from ..learning.block_sums import Statistics
 from ..model import Model
 from ..tables.results import result_names
+from ..tables.rows import Rows, features_of, plain, read_rows, times_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,7 @@ from ..estimator import DensityRatioHMM
 from ..features.frames import random_state_of
 from ..model import METHODS, Method, Model
 from ..system.progress import no_progress, progress_bar
-from ..tuning.kernel_search import N_FOLDS, contiguous_folds, drawn_folds
+from ..tuning.folds import N_FOLDS, contiguous_folds, drawn_folds
 from .evaluation import Evaluation, evaluation_of
 from .text_tables import printable
 

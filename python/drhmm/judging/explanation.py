@@ -17,7 +17,8 @@ from ..data.sequences import Sequences
 from ..data.tables import columns_named
 from ..evidence.pooled import PooledEvidence
 from ..features.frames import random_state_of
-from .summary import QUANTILES, TYPICAL, column_names_of
+from ..learning.typical_values import QUANTILES, TYPICAL
+from .summary import column_names_of
 from .text_tables import TextTable, printable, share
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ..data.user_warnings import warn
 from ..estimator import DensityRatioHMM
 from ..features.frames import random_state_of
 from ..system.progress import no_progress, progress_bar
-from ..tuning.kernel_search import drawn_folds
+from ..tuning.folds import drawn_folds
 from .text_tables import TextTable
 
 if TYPE_CHECKING:

@@ -5,53 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..data.checks import Array
+from ..data.columns import remembered_columns
 from ..evidence.pooled import PooledEvidence
+from ..learning.typical_values import QUANTILES, SCALE_REASON, TYPICAL
 from .text_tables import TextTable, printable, share, short
 
 if TYPE_CHECKING:
     from ..live.streams import Stream
     from ..model import Model
 
-#: The entry of a model's settings that says what scales, temper and prior shift were learned from.
-SCALE_REASON = "scale_reason"
-
-#: The entry with the typical values of each column in each state.
-TYPICAL = "typical_values"
-
-#: The entry with the names of the columns of label, sequence and time.
-COLUMNS = "columns"
-
-#: Quantiles that say what is typical.
-QUANTILES = (0.1, 0.5, 0.9)
-
-#: Columns whose typical values are shown, and values that are recorded, at most.
+#: Columns whose typical values are shown, at most.
 MOST_COLUMNS = 40
-MOST_RECORDED = 30_000
 
 #: States up to which all transitions are shown, and how many of the likeliest beyond.
 MOST_SHOWN = 10
 LIKELIEST = 3
-
-
-Quantiles = list[list[list[float | None]]]
-
-
-def typical_values(samples: Array, states: npt.NDArray[np.int64], n_states: int) -> Quantiles | None:
-    """Quantiles of every column in every state, (S, d, 3); None in a state without samples, and where they are many."""
-    if n_states * samples.shape[1] * len(QUANTILES) > MOST_RECORDED:
-        return None
-    own = [samples[states == state] for state in range(n_states)]
-    values = [
-        np.quantile(part, QUANTILES, axis=0).T if len(part) > 0 else np.full((samples.shape[1], 3), np.nan)
-        for part in own
-    ]
-    return [
-        [[float(f"{value:.6g}") if np.isfinite(value) else None for value in column] for column in state]
-        for state in values
-    ]
 
 
 def labels_of(model: Model) -> list[str]:
@@ -63,12 +32,6 @@ def column_names_of(model: Model) -> list[str]:
     """The names of the columns, or their places."""
     names = model.feature_names or [f"column {place}" for place in range(model.n_features)]
     return [printable(name) for name in names]
-
-
-def remembered_columns(model: Model) -> dict[str, str]:
-    """The columns of label, sequence and time that a model was learned with, by their roles."""
-    columns = model.settings.get(COLUMNS)
-    return {role: name for role, name in columns.items() if name is not None} if isinstance(columns, dict) else {}
 
 
 def tables_of(model: Model) -> list[TextTable]:

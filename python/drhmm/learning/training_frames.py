@@ -15,7 +15,8 @@ from ..data.user_warnings import warn
 from ..features.frames import Framing, complete_rows
 from ..ratios.learner import Task
 from ..system.progress import Progress, no_progress
-from ..tuning.kernel_search import Judge, folds_of
+from ..tuning.folds import folds_of
+from ..tuning.kernel_search import Judge
 
 #: A class or a state with fewer frames than this is hardly learned.
 FEW = 3

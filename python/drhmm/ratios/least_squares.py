@@ -13,7 +13,8 @@ from ..data.checks import Array, check_searched, thread_count
 from ..evidence.pool_members import KernelMember
 from ..evidence.pooled import least_ratio_of
 from ..features.frames import basis_size, check_basis, choose_centers, median_distance, random_state_of
-from ..tuning.kernel_search import DEFAULT_RHO, DEFAULT_SIGMA, N_FOLDS, START_SIGMA, Selection, select
+from ..tuning.folds import N_FOLDS
+from ..tuning.kernel_search import DEFAULT_RHO, DEFAULT_SIGMA, START_SIGMA, Selection, select
 from .learner import Task, Trained, Updates
 from .member_source import MemberSource
 from .source import check_width, class_shares, without_evidence

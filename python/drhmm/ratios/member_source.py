@@ -12,7 +12,7 @@ from ..data.checks import Array, as_samples, check_number, read_only, thread_cou
 from ..evidence.pool_members import Member, Sums, added
 from ..evidence.pooled import frame_log_ratios
 from ..system.threads import with_own_threads
-from ..tuning.kernel_search import contiguous_folds
+from ..tuning.folds import contiguous_folds
 from .learner import Task, Trained, Updates, _Refits, equal_scales
 from .source import as_training, check_fitted, check_masses
 

@@ -15,7 +15,7 @@ from ..evidence.pooled import Evidence, pooled_evidence
 from ..evidence.unknown import NoveltyEvidence, beside
 from ..features.frames import Framing, check_basis, complete_rows, random_state_of
 from ..system.threads import limited_threads, with_own_threads
-from ..tuning.kernel_search import contiguous_folds
+from ..tuning.folds import contiguous_folds
 from ..tuning.scales import Choice
 from .additive import Additive
 from .gaussian import Gaussian

@@ -1,4 +1,4 @@
-"""Contiguous folds, and the choice of sigma and rho by cross-validation."""
+"""The choice of sigma and rho by cross-validation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..data.checks import Array, Lengths
+from ..data.checks import Array
 from ..system.progress import Progress, no_progress
-
-N_FOLDS = 5
 
 #: Sigma over the median distance between centres, and rho over the number of training frames, without any data.
 #: Together with the pull below they gave the best smoothed accuracy over both noise readings of the sines toy with 50
@@ -56,42 +54,6 @@ class Selection:
     sigma: float
     rho: float
     estimates: Array | None = None
-
-
-def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np.int64]:
-    """Fold of every frame: each sequence is cut into `n_folds` contiguous blocks of nearly equal size.
-
-    Neighbouring frames are correlated, so a fold never holds single frames between training frames. The first block
-    of successive sequences goes to successive folds, which spreads short sequences evenly.
-    """
-    folds = []
-    for k, length in enumerate(lengths):
-        block = np.arange(length) * n_folds // length if length >= n_folds else np.arange(length)
-        folds.append((block + k) % n_folds)
-    return np.concatenate(folds)
-
-
-def drawn_folds(n_units: int, n_folds: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
-    """Fold of each unit, such as a sequence: each round of units has all folds, in an order that is drawn."""
-    rounds = [random.permutation(n_folds) for _ in range(-(-n_units // n_folds))]
-    return np.concatenate(rounds)[:n_units]
-
-
-def folds_of(sequence: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], n_states: int) -> npt.NDArray[np.int64]:
-    """Fold of every frame, from its sequence and its class (negative where unknown): the same wherever folds judge.
-
-    Whole sequences, if there are as many as folds and every class keeps two frames outside each; contiguous blocks of
-    each sequence otherwise.
-    """
-    names, place, counts = np.unique(sequence, return_inverse=True, return_counts=True)
-    whole: npt.NDArray[np.int64] = place.reshape(-1) % N_FOLDS
-    known = codes >= 0
-    present = np.bincount(codes[known], minlength=n_states) > 0
-    if len(names) >= N_FOLDS and all(
-        (np.bincount(codes[known & (whole != fold)], minlength=n_states)[present] >= 2).all() for fold in range(N_FOLDS)
-    ):
-        return whole
-    return contiguous_folds(counts.tolist())
 
 
 def pull(sigmas: Array, rhos: Array, median: float | None, pull_rho: bool) -> Array:
