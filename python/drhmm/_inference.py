@@ -57,44 +57,7 @@ class BatchInference:
         lag: int | None = None,
         novelty_label: Any = None,
     ) -> npt.NDArray[Any]:
-        """Most probable label of each time step, or with ``method="viterbi"`` the most probable path.
-
-        Parameters
-        ----------
-        X : array of shape (T, d), or list of such arrays
-            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
-            need the columns of training.
-        lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other.
-        sequence_id : array of shape (T,), optional
-            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
-        dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
-            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
-        method : {"smooth", "filter", "frame", "viterbi"}
-            Most probable labels given the whole sequence, given the past and the present, or given each time step
-            alone; or "viterbi", the most probable path of each sequence.
-        lag : int, optional
-            With "smooth": given the past, the present and the next `lag` time steps only.
-        novelty_label : object, optional
-            The label of time steps at which the unknown is more probable than each known state. Without it, every time
-            step gets the most probable known label.
-
-        Returns
-        -------
-        ndarray of shape (T,), or list of such arrays
-            Labels of training, and `novelty_label`.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
-        >>> hmm.predict(X[:5]).shape
-        (5,)
-        >>> path = hmm.predict(X, method="viterbi", lengths=[100, 200])  # two sequences
-        """
+        """Most probable label of each time step; see `Model.predict`."""
         return self._model_for(X).predict(
             X,
             lengths=lengths,
@@ -117,41 +80,7 @@ class BatchInference:
         method: Method = "smooth",
         lag: int | None = None,
     ) -> Array:
-        """Probability of each state at each time step.
-
-        Parameters
-        ----------
-        X : array of shape (T, d), or list of such arrays
-            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
-            need the columns of training.
-        lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other.
-        sequence_id : array of shape (T,), optional
-            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
-        dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
-            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
-        method : {"smooth", "filter", "frame"}
-            Given the whole sequence, given the past and the present, or given each time step alone.
-        lag : int, optional
-            With "smooth": given the past, the present and the next `lag` time steps only.
-
-        Returns
-        -------
-        ndarray of shape (T, S), or list of such arrays
-            Columns in the order of the classes; rows sum to 1. If the model has a state for the unknown, these are the
-            probabilities given that the state is a known one; see `novelty_proba` for the other.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
-        >>> afterwards, live = hmm.predict_proba(X), hmm.predict_proba(X, method="filter")
-        >>> afterwards.shape
-        (300, 3)
-        """
+        """Probability of each state at each time step; see `Model.predict_proba`."""
         return self._model_for(X).predict_proba(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
@@ -165,36 +94,7 @@ class BatchInference:
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
     ) -> Array:
-        """Evidence of each time step for each state, as logarithms, up to a constant per row.
-
-        Parameters
-        ----------
-        X : array of shape (T, d), or list of such arrays
-            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
-            need the columns of training.
-        lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other.
-        sequence_id : array of shape (T,), optional
-            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
-        dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
-            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
-
-        Returns
-        -------
-        ndarray of shape (T, S), or list of such arrays
-            log w_i(y_t), the log density of the observation in state i over that of all of them, to the power of the
-            evidence scale; rows of NaN where a time step is missing. `drhmm.recursion` takes it as it is.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
-        >>> hmm.log_ratios(X).shape
-        (300, 3)
-        """
+        """Evidence of each time step for each state; see `Model.log_ratios`."""
         return self._model_for(X).log_ratios(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
         )
@@ -208,37 +108,7 @@ class BatchInference:
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
     ) -> Array:
-        """How little the known states account for each time step: log w_*, the evidence for the unknown in nats, (T,).
-
-        Parameters
-        ----------
-        X : array of shape (T, d), or list of such arrays
-            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
-            need the columns of training.
-        lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other.
-        sequence_id : array of shape (T,), optional
-            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
-        dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
-            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
-
-        Returns
-        -------
-        ndarray of shape (T,), or list of such arrays
-            Above 0 where the time step alone speaks for the unknown; NaN where a time step is missing. With
-            ``novelty_evidence="paper"`` it is q_* = 1 - sum_i q_i(y_t), in [0, 1], close to 1 far from all training
-            data.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> hmm = DensityRatioHMM(novelty=True, random_state=0).fit(X, y)
-        >>> bool(hmm.novelty_score([[50.0, 50.0]])[0] > 0)  # far from everything known
-        True
-        """
+        """How little the known states account for each time step; see `Model.novelty_score`."""
         return self._model_for(X).novelty_score(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
         )
@@ -254,39 +124,7 @@ class BatchInference:
         method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
     ) -> Array:
-        """Probability that the state at each time step is none of the known ones.
-
-        Parameters
-        ----------
-        X : array of shape (T, d), or list of such arrays
-            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
-            need the columns of training.
-        lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other.
-        sequence_id : array of shape (T,), optional
-            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
-        dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
-            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
-        method : {"filter", "smooth"}
-            Given the past and the present, for alarms, or given the whole sequence.
-        lag : int, optional
-            With "smooth": given the past, the present and the next `lag` time steps only.
-
-        Returns
-        -------
-        ndarray of shape (T,), or list of such arrays
-            Of a model that was learned with ``novelty=True``.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> hmm = DensityRatioHMM(novelty=True, random_state=0).fit(X, y)
-        >>> bool(hmm.novelty_proba([X[0], [50.0, 50.0], [50.0, 50.0]])[-1] > 0.5)
-        True
-        """
+        """Probability that the state is none of the known ones; see `Model.novelty_proba`."""
         return self._model_for(X).novelty_proba(
             X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
         )
@@ -300,18 +138,7 @@ class BatchInference:
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
     ) -> Explanation:
-        """Why a time step has its label; see `Model.explain`.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
-        >>> explained = hmm.explain(X, 100)
-        >>> bool(explained.label == hmm.predict(X)[100])
-        True
-        """
+        """Why a time step has its label; see `Model.explain`."""
         return self._model_for(X).explain(
             X, frame, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
         )
@@ -326,17 +153,7 @@ class BatchInference:
         n_frames: int = 200,
         random_state: Any = None,
     ) -> ColumnRanking:
-        """How much each column matters; see `Model.rank_columns`.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
-        >>> hmm.rank_columns(X, n_frames=20, random_state=0).n_frames
-        20
-        """
+        """How much each column matters; see `Model.rank_columns`."""
         return self._model_for(X).rank_columns(
             X,
             lengths=lengths,
@@ -348,18 +165,7 @@ class BatchInference:
         )
 
     def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
-        """A live sequence on the model; see `Model.stream`.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
-        >>> stream = hmm.stream()
-        >>> stream.step(X[0]).shape
-        (3,)
-        """
+        """A live sequence on the model; see `Model.stream`."""
         return self._fitted_model().stream(lag, alarm=alarm)
 
     def alarm(
@@ -374,17 +180,7 @@ class BatchInference:
         sequence_id: Any = None,
         dt: Any = None,
     ) -> Alarm:
-        """An alarm for the unknown, with so many false ones in so much time; see `Model.alarm`.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import sensors
-        >>> normal, _ = sensors(2000, faults=(), random_state=0)
-        >>> hmm = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal)
-        >>> hmm.alarm(1, per=1000, hold_off=30).hold_off
-        30
-        """
+        """An alarm for the unknown, with so many false ones in so much time; see `Model.alarm`."""
         return self._fitted_model().alarm(
             false_alarms,
             per,
@@ -398,23 +194,7 @@ class BatchInference:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file for `drhmm.load`; see `Model.save`.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import drhmm
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     hmm.save(Path(folder) / "model.drhmm")
-        ...     served = drhmm.load(Path(folder) / "model.drhmm")
-        >>> bool((served.predict(X) == hmm.predict(X)).all())
-        True
-        """
+        """Write the model to a file for `drhmm.load`; see `Model.save`."""
         self._fitted_model().save(path)
 
     @by_name
@@ -451,17 +231,6 @@ class BatchInference:
         -------
         float
             Accuracy from 0 to 1, or a gain in nats per time step.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
-        >>> bool(hmm.score(X, y) > 0.8)  # accuracy
-        True
-        >>> bool(hmm.score(X) > 0)  # gain
-        True
         """
         model = self._model_for(X)  # read once: another thread may be fitting
         if y is None:

@@ -183,13 +183,37 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
 
     Examples
     --------
+    Learning, from all labels, from some of them, and block by block:
+
+    >>> import numpy as np
     >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import sines, sines_training
-    >>> X, y = sines_training(100, random_state=0)
-    >>> model = DensityRatioHMM(window=4, random_state=0).fit(X, y)
-    >>> X_test, y_test = sines(500, random_state=1)
-    >>> bool(model.score(X_test, y_test) > 0.8)
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(400, random_state=0)
+    >>> new, truth = blobs(300, random_state=1)
+    >>> model = DensityRatioHMM(novelty=True, random_state=0).fit(X, y)
+    >>> bool(model.score(new, truth) > 0.8)  # accuracy
     True
+    >>> few = np.where(np.arange(400) % 10 == 0, y, -1)  # every tenth label is known
+    >>> bool(DensityRatioHMM(random_state=0).fit(X, few).score(new) > 0)  # gain
+    True
+    >>> blocks = DensityRatioHMM(n_basis=50, random_state=0)
+    >>> for rows in (slice(0, 200), slice(200, 400)):
+    ...     blocks = blocks.partial_fit(X[rows], y[rows])
+
+    Every answer of the model, which says more about them:
+
+    >>> labels, path = model.predict(new), model.predict(new, method="viterbi", lengths=[100, 200])  # two sequences
+    >>> afterwards, live = model.predict_proba(new), model.predict_proba(new, method="filter")
+    >>> model.log_ratios(new).shape, model.novelty_score(new).shape, model.novelty_proba(new).shape
+    ((300, 3), (300,), (300,))
+    >>> bool(model.explain(new, 100).label == labels[100]), model.rank_columns(new, n_frames=20).n_frames
+    (True, 20)
+    >>> stream = model.stream(alarm=model.alarm(1, per=300, hold_off=30))
+    >>> stream.step(new[0]).shape
+    (3,)
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(pathlib.Path(folder, "model.drhmm"))
     """
 
     @known_settings
@@ -396,16 +420,6 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         -------
         DensityRatioHMM
             The fitted estimator. If anything raises, it stays as it was.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> few = np.where(np.arange(300) % 10 == 0, y, -1)  # every tenth label is known
-        >>> bool(DensityRatioHMM(random_state=0).fit(X, few).score(X, y) > 0.8)
-        True
         """
         self._check_parameters()
         random_state, threads = random_state_of(self.random_state), thread_count(self.n_threads)
@@ -552,17 +566,6 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         -------
         DensityRatioHMM
             The estimator.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> hmm = DensityRatioHMM(n_basis=50, random_state=0)
-        >>> for block in (slice(0, 150), slice(150, 300)):
-        ...     hmm = hmm.partial_fit(X[block], y[block])
-        >>> bool(hmm.score(X, y) > 0.8)
-        True
         """
         check_additive(self.ratio, self.class_weight, "partial_fit")
         partial: PartialFit | None = getattr(self, "_partial", None)

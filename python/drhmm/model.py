@@ -80,14 +80,61 @@ class Model:
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
-    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    Answers to whole sequences:
+
+    >>> import drhmm
+    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
+    >>> model = drhmm.DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
     >>> model
-    Model(classes=[0, 1, 2], n_features=2, window=1)
-    >>> model.transmat.shape
-    (3, 3)
+    Model(classes=[0, 1, 2], n_features=2, window=1, Novelty(rate=0.001, duration=50.0))
+    >>> print(model.summary().splitlines()[1])
+      label  share of time steps   start  mean stay  shape
+    >>> bool((model.predict(X) == y).mean() > 0.8)
+    True
+    >>> path = model.predict(X, method="viterbi")
+    >>> afterwards, live = model.predict_proba(X), model.predict_proba(X, method="filter")
+    >>> model.predict_proba(X, lag=5).shape  # five time steps later
+    (300, 3)
+    >>> drhmm.recursion.filter(model.log_ratios(X), model.transmat, model.startprob).shape
+    (300, 3)
+    >>> model.gain(X) > 0
+    True
+
+    What is far from everything known, and why a time step has its label:
+
+    >>> strange = [X[0], [X[0, 0], 50.0], [X[0, 0], 50.0]]
+    >>> bool(model.novelty_score(strange)[1] > 0), bool(model.novelty_proba(strange)[-1] > 0.5)
+    (True, True)
+    >>> int(model.novelty_columns(strange)[1].argmax())  # the second column sticks out
+    1
+    >>> explained = model.explain(X, 100)
+    >>> parts = explained.past + explained.future + explained.average + sum(explained.columns.values())
+    >>> abs(parts - explained.log_odds) < 1e-9
+    True
+    >>> sorted(model.rank_columns(X, n_frames=20, random_state=0).columns)
+    ['column 0', 'column 1']
+
+    Live, with one false alarm in 200 time steps:
+
+    >>> model = model.with_alarm(model.alarm(1, per=200, hold_off=30))
+    >>> stream = model.stream(lag=2)
+    >>> [stream.step(x) is None for x in X[:3]]  # the third step answers the first
+    [True, True, False]
+    >>> again = model.resume(stream.snapshot())
+    >>> bool((again.step(X[3]) == stream.step(X[3])).all())
+    True
+    >>> batch = model.stream_batch(4)
+    >>> len(model.resume_batch(batch.snapshot()))
+    4
+
+    In a file:
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(pathlib.Path(folder, "model.drhmm"))
+    ...     served = drhmm.load(pathlib.Path(folder, "model.drhmm"))
+    >>> served.fingerprint == model.fingerprint
+    True
     """
 
     classes: npt.NDArray[Any]
@@ -158,15 +205,6 @@ class Model:
         str
             The states with their shares of the training frames and mean stays, typical values of each column in each
             state, transition probabilities as they were counted, and what cross-validation chose.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> print(model.summary().splitlines()[1])
-          label  share of time steps   start  mean stay  shape
         """
         from .judging.summary import as_text
 
@@ -274,34 +312,14 @@ class Model:
 
         Parameters
         ----------
-        X : array of shape (T, d), or list of such arrays
-            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
-            need the columns of training.
-        lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other.
-        sequence_id : array of shape (T,), optional
-            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
-        dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
-            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
-        n_threads : int, optional
-            Threads; all cores by default.
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
 
         Returns
         -------
         ndarray of shape (T, S), or list of such arrays
             log w_i(y_t), the log density of the observation in state i over that of all of them, to the power of the
             evidence scale; rows of NaN where a time step is missing. `drhmm.recursion` takes it as it is.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> from drhmm import recursion
-        >>> recursion.filter(model.log_ratios(X), model.transmat, model.startprob).shape
-        (300, 3)
         """
         sequences = self.read(X, lengths, sequence_id, dt)
         evidence = self.evidence.log_ratios(
@@ -382,17 +400,6 @@ class Model:
         ndarray of shape (T, S), or list of such arrays
             Columns in the order of the classes; rows sum to 1. If the model has a state for the unknown, these are the
             probabilities given that the state is a known one; see `novelty_proba` for the other.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> afterwards, live = model.predict_proba(X), model.predict_proba(X, method="filter")
-        >>> soon = model.predict_proba(X, lag=5)  # five time steps later
-        >>> soon.shape
-        (300, 3)
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, METHODS, lag, n_threads)
         posteriors = self._all_posteriors(sequences, method, lag, threads)
@@ -441,16 +448,8 @@ class Model:
 
         Parameters
         ----------
-        X : array of shape (T, d), or list of such arrays
-            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
-            need the columns of training.
-        lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other.
-        sequence_id : array of shape (T,), optional
-            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
-        dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
-            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
         method : {"smooth", "filter", "frame", "viterbi"}
             Most probable labels given the whole sequence, given the past and the present, or given each time step
             alone; or "viterbi", the most probable path of each sequence.
@@ -459,23 +458,11 @@ class Model:
         novelty_label : object, optional
             The label of time steps at which the unknown is more probable than each known state. Without it, every time
             step gets the most probable known label.
-        n_threads : int, optional
-            Threads; all cores by default.
 
         Returns
         -------
         ndarray of shape (T,), or list of such arrays
             Labels of training, and `novelty_label`.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> bool((model.predict(X) == y).mean() > 0.8)
-        True
-        >>> path = model.predict(X, method="viterbi")
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, PATH_METHODS, lag, n_threads)
         if novelty_label is not None:
@@ -509,18 +496,8 @@ class Model:
 
         Parameters
         ----------
-        X : array of shape (T, d), or list of such arrays
-            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
-            need the columns of training.
-        lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other.
-        sequence_id : array of shape (T,), optional
-            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
-        dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
-            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
-        n_threads : int, optional
-            Threads; all cores by default.
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
 
         Returns
         -------
@@ -528,15 +505,6 @@ class Model:
             Above 0 where the time step alone speaks for the unknown; NaN where a time step is missing. With
             ``novelty_evidence="paper"`` it is q_* = 1 - sum_i q_i(y_t), in [0, 1], close to 1 far from all training
             data.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
-        >>> bool(model.novelty_score([[50.0, 50.0]])[0] > 0)  # far from everything known
-        True
         """
         self.check_novelty()
         sequences, threads, evidence = self.read(X, lengths, sequence_id, dt), thread_count(n_threads), self.evidence
@@ -562,15 +530,6 @@ class Model:
 
         Of the Gaussians, the exact parts of the squared distance; of the kernels, what is gone when a column is left
         out. With a window, the parts of all samples of a column are added up. NaN where a time step is missing.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
-        >>> int(model.novelty_columns([[X[0, 0], 50.0]])[0].argmax())  # the second column sticks out
-        1
         """
         evidence = self._novelty_evidence
         sequences = self.read(X, lengths, sequence_id, dt)
@@ -602,36 +561,17 @@ class Model:
 
         Parameters
         ----------
-        X : array of shape (T, d), or list of such arrays
-            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
-            need the columns of training.
-        lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other.
-        sequence_id : array of shape (T,), optional
-            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
-        dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
-            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
         method : {"filter", "smooth"}
             Given the past and the present, for alarms, or given the whole sequence.
         lag : int, optional
             With "smooth": given the past, the present and the next `lag` time steps only.
-        n_threads : int, optional
-            Threads; all cores by default.
 
         Returns
         -------
         ndarray of shape (T,), or list of such arrays
             Of a model that was learned with ``novelty=True``.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
-        >>> bool(model.novelty_proba([X[0], [50.0, 50.0], [50.0, 50.0]])[-1] > 0.5)
-        True
         """
         self.check_novelty()
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, ("filter", "smooth"), lag, n_threads)
@@ -669,15 +609,6 @@ class Model:
         The mean over time steps of log sum_i p(x_t = i | y_1..y_{t-1}) w_i(y_t) / sum_i p_i w_i(y_t), with the shares p
         of the states in training. The w are the density ratios themselves, before the evidence scale, and the chain is
         as it was counted, before tempering: both serve labels, and are no part of a likelihood.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> bool(model.gain(X) > 0)
-        True
         """
         gains, counts = self.sequence_gains(self.read(X, lengths, sequence_id, dt), thread_count(n_threads))
         if not counts.any():
@@ -733,16 +664,6 @@ class Model:
         the log odds. Of the time step, columns have Shapley values: what a column adds to the log ratio of typical
         frames when it takes its value, on average over all orders of the columns. They are exact for up to nine
         columns, and from 64 orders for more, where they still sum to the log ratio.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> explained = DensityRatioHMM(random_state=0).fit(X, y).model_.explain(X, 100)
-        >>> parts = explained.past + explained.future + explained.average + sum(explained.columns.values())
-        >>> abs(parts - explained.log_odds) < 1e-9
-        True
         """
         from .judging.explanation import explain
 
@@ -778,15 +699,6 @@ class Model:
         -------
         ColumnRanking
             Columns, the most important first. Prints as a table; ``plot()`` draws it.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> sorted(model.rank_columns(X, n_frames=20, random_state=0).columns)
-        ['column 0', 'column 1']
         """
         from .judging.explanation import rank_columns
 
@@ -830,15 +742,6 @@ class Model:
         Alarm
             Levels, for `Alarm.episodes` and for `stream`. A warning says if there were fewer normal time steps than one
             false alarm takes.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import sensors
-        >>> normal, _ = sensors(2000, faults=(), random_state=0)
-        >>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
-        >>> model.alarm(1, per=1000, hold_off=30).hold_off  # one false alarm in 1000 time steps
-        30
         """
         evidence = self._novelty_evidence
         excursions, source = evidence.excursions, "the training data"
@@ -854,19 +757,7 @@ class Model:
         return make_alarm(self, excursions, false_alarms, per, hold_off, step, source)
 
     def with_alarm(self, alarm: Alarm | None) -> Model:
-        """The model with an alarm that its streams watch for, and that its file keeps; None takes it away.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import sensors
-        >>> normal, _ = sensors(2000, faults=(), random_state=0)
-        >>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
-        >>> stream = model.with_alarm(model.alarm(1, per=1000, hold_off=30)).stream()
-        >>> posterior = stream.step(normal[0])
-        >>> stream.alarm is None
-        True
-        """
+        """The model with an alarm that its streams watch for, and that its file keeps; None takes it away."""
         if alarm is None:
             return replace(self, kept_alarm=None)
         self._check_alarm(alarm)
@@ -887,16 +778,6 @@ class Model:
         """A live sequence, one time step at a time; with a lag L, time steps are answered L time steps later.
 
         `Stream.alarm` watches for `alarm`, by default for that of `with_alarm`.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> stream = model.stream(lag=2)
-        >>> [stream.step(x) is None for x in X[:3]]  # the third step answers the first
-        [True, True, False]
         """
         from .live.streams import Stream
 
@@ -905,54 +786,19 @@ class Model:
     def stream_batch(
         self, n: int = 0, lag: int = 0, *, n_threads: int | None = None, alarm: Alarm | None = None
     ) -> StreamBatch:
-        """Live sequences that are stepped together, n of them to begin with; `alarm` as in `stream`.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> batch = model.stream_batch(4)
-        >>> batch.step(X[:4]).shape
-        (4, 3)
-        """
+        """Live sequences that are stepped together, n of them to begin with; `alarm` as in `stream`."""
         from .live.streams import StreamBatch
 
         return StreamBatch(self, n, lag, n_threads=n_threads, alarm=alarm)
 
     def resume(self, snapshot: bytes) -> Stream:
-        """The stream that `Stream.snapshot` saved, to go on with; a SnapshotError says why that cannot be.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> stream = model.stream()
-        >>> posterior = stream.step(X[0])
-        >>> again = model.resume(stream.snapshot())
-        >>> bool((again.step(X[1]) == stream.step(X[1])).all())
-        True
-        """
+        """The stream that `Stream.snapshot` saved, to go on with; a SnapshotError says why that cannot be."""
         from .live.streams import resume_stream
 
         return resume_stream(self, snapshot)
 
     def resume_batch(self, snapshot: bytes, *, n_threads: int | None = None) -> StreamBatch:
-        """The streams that `StreamBatch.snapshot` saved, to go on with.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> batch = model.stream_batch(4)
-        >>> len(model.resume_batch(batch.snapshot()))
-        4
-        """
+        """The streams that `StreamBatch.snapshot` saved, to go on with."""
         from .live.streams import resume_batch
 
         return resume_batch(self, snapshot, n_threads)
@@ -972,21 +818,6 @@ class Model:
         ------
         ValueError
             If the evidence is an object that only pickle can save.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import drhmm
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(Path(folder) / "model.drhmm")
-        ...     served = drhmm.load(Path(folder) / "model.drhmm")
-        >>> served.fingerprint == model.fingerprint
-        True
         """
         from .files.model_file import save
 
