@@ -66,19 +66,7 @@ class _Live:
         return self._lag
 
     def snapshot(self) -> bytes:
-        """The state as bytes: `Model.resume` or `Model.resume_batch` goes on from here, also in another process.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> stream = model.stream()
-        >>> posterior = stream.step(X[0])
-        >>> model.resume(stream.snapshot()).n_frames
-        1
-        """
+        """The state as bytes: `Model.resume` or `Model.resume_batch` goes on from here, also in another process."""
         return snapshots.pack(self._KIND, self._model, self._lag, self._live.state() | self._watched())
 
     def _watched(self) -> snapshots.State:
@@ -147,13 +135,20 @@ class Stream(_Live):
     >>> from drhmm import DensityRatioHMM
     >>> from drhmm.datasets import blobs
     >>> X, y = blobs(500, random_state=0)
-    >>> stream = DensityRatioHMM(random_state=0).fit(X, y).stream()
-    >>> for x in X[:3]:
-    ...     posterior = stream.step(x)
-    >>> posterior.shape
+    >>> model = DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
+    >>> stream = model.stream(lag=2)
+    >>> answers = [stream.step(x) for x in X[:3]]  # the third step answers the first
+    >>> answers[2].shape
     (3,)
+    >>> posterior = stream.step(None)  # a missing sample
+    >>> posterior = stream.step(X[12], dt=9)  # nine time steps later
+    >>> stream.pending().shape, stream.pending_novelty().shape  # no step has answered the last two
+    ((2, 3), (2,))
+    >>> model.resume(stream.snapshot()).n_frames
+    5
+    >>> stream.reset()
     >>> stream.n_frames
-    3
+    0
     """
 
     _KIND = "stream"
@@ -197,19 +192,6 @@ class Stream(_Live):
         ------
         ImpossibleDataError
             If the evidence excludes every state that is possible; the stream stays as it was.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> stream = model.stream()
-        >>> posterior = stream.step(X[0])
-        >>> posterior = stream.step(None)  # a missing sample
-        >>> posterior = stream.step(X[10], dt=9)  # nine time steps later
-        >>> float(posterior.sum().round(6))
-        1.0
         """
         # The core takes a plain vector and a plain integer as they are; anything else is looked at first.
         answer = self._step_one(x, dt, self._evaluate)
@@ -280,54 +262,16 @@ class Stream(_Live):
         """Posteriors of the time steps that no step has answered yet given all so far, oldest first, shape (k, S).
 
         The last min(lag, n_frames) time steps: what is left to say when a sequence ends. Changes nothing.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> stream = model.stream(lag=2)
-        >>> for x in X[:5]:
-        ...     posterior = stream.step(x)
-        >>> stream.pending().shape  # the last two time steps
-        (2, 3)
         """
         return self._pending(0, self.n_frames)
 
     def pending_novelty(self) -> Array:
-        """Probability of none of the known states at the time steps of `pending`, shape (k,).
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
-        >>> stream = model.stream(lag=2)
-        >>> for x in X[:5]:
-        ...     posterior = stream.step(x)
-        >>> stream.pending_novelty().shape
-        (2,)
-        """
+        """Probability of none of the known states at the time steps of `pending`, shape (k,)."""
         self._model.check_novelty()
         return np.array([self._posterior(0, back)[-1] for back in reversed(range(min(self._lag, self.n_frames)))])
 
     def reset(self) -> None:
-        """Forget every time step: the next one starts a new sequence.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> stream = model.stream()
-        >>> posterior = stream.step(X[0])
-        >>> stream.reset()
-        >>> stream.n_frames
-        0
-        """
+        """Forget every time step: the next one starts a new sequence."""
         self._live.reset([0])
         self._ended = None
         for watch in self._watches:
@@ -355,17 +299,24 @@ class StreamBatch(_Live):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from drhmm import DensityRatioHMM
     >>> from drhmm.datasets import blobs
     >>> X, y = blobs(500, random_state=0)
-    >>> batch = DensityRatioHMM(random_state=0).fit(X, y).model_.stream_batch(4)
+    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    >>> batch = model.stream_batch(4)
     >>> batch.step(X[:4]).shape
     (4, 3)
     >>> batch.step(X[4:8], active=[True, True, False, True])[2]  # nothing has arrived for row 2
     array([nan, nan, nan])
+    >>> batch.reset([0])
+    >>> batch.retire([1])
+    >>> batch.add(2)  # the retired row, and a new one
+    array([1, 4])
     >>> batch.n_frames
-    array([2, 2, 1, 2])
+    array([0, 0, 1, 2, 0])
+    >>> again = model.resume_batch(batch.snapshot())
+    >>> again.pending(3).shape  # without a lag, every step has its answer
+    (0, 3)
     """
 
     _KIND = "batch"
@@ -484,75 +435,24 @@ class StreamBatch(_Live):
         return posteriors
 
     def pending(self, row: int) -> Array:
-        """Posteriors of the time steps of a row that no step has answered yet, as `Stream.pending` gives them.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> batch = model.stream_batch(3, lag=2)
-        >>> for k in range(5):
-        ...     posteriors = batch.step(X[k : k + 3])
-        >>> batch.pending(0).shape
-        (2, 3)
-        """
+        """Posteriors of the time steps of a row that no step has answered yet, as `Stream.pending` gives them."""
         (row,) = self._checked_rows([check_integer(row, "row", low=0)])
         return self._pending(row, int(self.n_frames[row]))
 
     def add(self, n: int = 1) -> Rows:
-        """Begin n sequences and return their rows: those that were retired first, then new ones at the end.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> batch = model.stream_batch(3)
-        >>> batch.add(2)
-        array([3, 4])
-        """
+        """Begin n sequences and return their rows: those that were retired first, then new ones at the end."""
         rows = self._live.add(check_integer(n, "n", low=1, high=MOST_ROWS))
         self._watch_rows(len(self))
         return rows
 
     def reset(self, rows: Any) -> None:
-        """Forget every time step of some rows: their next time step starts a new sequence.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> batch = model.stream_batch(3)
-        >>> posteriors = batch.step(X[:3])
-        >>> batch.reset([0])
-        >>> batch.n_frames
-        array([0, 1, 1])
-        """
+        """Forget every time step of some rows: their next time step starts a new sequence."""
         checked = self._checked_rows(rows)
         self._live.reset(checked)
         self._forget(checked)
 
     def retire(self, rows: Any) -> None:
-        """End some sequences; their rows stay empty until `add` uses them again.
-
-        Examples
-        --------
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> batch = model.stream_batch(3)
-        >>> batch.retire([1])
-        >>> batch.live
-        array([ True, False,  True])
-        >>> batch.add()
-        array([1])
-        """
+        """End some sequences; their rows stay empty until `add` uses them again."""
         checked = self._checked_rows(rows)
         self._live.retire(checked)
         self._forget(checked)
