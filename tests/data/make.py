@@ -1,8 +1,4 @@
-"""How the files of the third format were made; run it only for a new format, and keep the old files.
-
-Those of the first and second format were made in the same way, by drhmm 0.1 of October and November 2026, with
-``window=2, novelty=True``, and with ``window=2, transition_temper=0.6``.
-"""
+"""How the stored model and its answers were made; run it only for a new format."""
 
 from __future__ import annotations
 

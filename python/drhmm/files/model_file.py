@@ -17,10 +17,10 @@ from ..exceptions import ModelFormatError
 from ..model import Model
 from ..version import __version__
 from .atomic_write import write_atomically
-from .serialization import DESCRIPTION, description_of, digest, from_format_1, parts_of, tensors_of
+from .serialization import DESCRIPTION, description_of, digest, parts_of, tensors_of
 from .strict_json import strict_json
 
-#: Version of the file format that this code writes.
+#: Version of the file format that this code writes and reads.
 FORMAT_VERSION = 3
 
 _KEY = "drhmm"
@@ -169,25 +169,14 @@ def from_bytes(content: bytes) -> Model:
     if _checksum(content.replace(checksum.encode(), _NO_CHECKSUM.encode(), 1)) != checksum:
         raise ModelFormatError("the file is damaged: its checksum does not fit")
     try:
-        tensors, described = _tensors(content), {name: metadata[name] for name in _description(metadata)}
+        tensors, described = _tensors(content), {name: metadata[name] for name in DESCRIPTION}
         found = digest(described, tensors)
-        if metadata["format_version"] == 1:
-            tensors, described = from_format_1(tensors, described)
-        if metadata["format_version"] < 3 and isinstance(described["novelty"], dict):
-            # Before format 3, the evidence for the unknown was what kernels leave.
-            described = {**described, "novelty": {**described["novelty"], "evidence": None}}
         model = Model(**parts_of(tensors, described), **_extras(metadata))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise ModelFormatError(f"the file does not hold a model: {error}") from None
     if found != metadata["fingerprint"]:
         raise ModelFormatError("the file is damaged: its fingerprint is not that of the model in it")
     return model
-
-
-def _description(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """The entries that inference depends on; in format 1 no chain was tempered, and every stay was geometric."""
-    is_first = metadata["format_version"] == 1
-    return tuple(name for name in DESCRIPTION if not (is_first and name in ("temper", "stages")))
 
 
 def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,9 +196,11 @@ def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
     if version > FORMAT_VERSION:
         raise ModelFormatError(
             f"the file has the format {version}, written by drhmm {metadata.get('library_version')}; this is drhmm "
-            f"{__version__}, which reads formats up to {FORMAT_VERSION}: upgrade drhmm"
+            f"{__version__}, which reads format {FORMAT_VERSION}: upgrade drhmm"
         )
-    expected = {*_METADATA, *_description(metadata)} - ({"alarm"} if version < 3 else set())
+    if version < FORMAT_VERSION:
+        raise ModelFormatError(f"the file has the format {version}, and this version of drhmm reads {FORMAT_VERSION}")
+    expected = {*_METADATA, *DESCRIPTION}
     if set(metadata) != expected:
         odd = sorted(set(metadata) ^ expected)
         raise ModelFormatError(f"the description of the model has missing or unknown entries: {', '.join(odd)}")
@@ -239,7 +230,7 @@ def _extras(metadata: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("feature_names must be a list of names")
     if not isinstance(settings, dict):
         raise ValueError("settings must be an object")
-    alarm = metadata.get("alarm")
+    alarm = metadata["alarm"]
     if alarm is not None and not (isinstance(alarm, list) and all(type(number) in (int, float) for number in alarm)):
         raise ValueError("alarm must be a list of numbers")
     return {

@@ -257,31 +257,6 @@ def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window:
         as_startprob(tensors[f"{before}startprob"], sizes["S"])
 
 
-def from_format_1(
-    tensors: Mapping[str, Array], described: Mapping[str, Any]
-) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Arrays and description of today from those of format 1, in which evidence was kernels alone."""
-    evidence = described["evidence"]
-    _check_keys(evidence, ("kind", "window", "sigma", "floor", "evidence_scale"), "evidence")
-    if evidence["kind"] != "kernel":
-        raise ValueError(f"evidence of the kind {evidence['kind']!r} cannot be read from a file")
-    floor = check_number(evidence["floor"], "floor", low=0, high=1)
-    kernel = {"scale": evidence["evidence_scale"], "sigma": evidence["sigma"], "rho": 0.0}
-    pool = {
-        "kind": "pool",
-        "window": evidence["window"],
-        "prior_shift": 0.0,
-        "floor": floor,
-        "least_ratio": floor * tensors["startprob"].size,
-        "members": {"kernel": kernel},
-    }
-    renamed = {"centers": "kernel.centers", "theta": "kernel.theta"}
-    return (
-        {renamed.get(name, name): values for name, values in tensors.items()},
-        {**described, "evidence": pool, "temper": 1.0, "stages": None},
-    )
-
-
 def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a `Model` from arrays and description; a ValueError says what is wrong with them."""
     evidence, temper = description["evidence"], check_number(description["temper"], "temper", low=0, high=1)
