@@ -12,9 +12,8 @@ from neonatal.features import Recipe, features, running_median, trailing_deviati
 from neonatal.protocol import CONDITIONS, KNOWN, folds, prepare, switching, training_of, without_dropouts
 from neonatal.scores import scores
 from neonatal.units import SYSTEMS, Store, Unit, settings_hash
+from neonatal.vital_signs import monitor
 from numpy.testing import assert_allclose, assert_array_equal
-
-from drhmm.datasets import monitor
 
 pytestmark = pytest.mark.slow
 

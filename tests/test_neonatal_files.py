@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from neonatal.__main__ import main
+from neonatal.babies import CONDITIONS
 from neonatal.files import ALIASES, FileFormatError, read, write
+from neonatal.vital_signs import monitor
 from numpy.testing import assert_array_equal
 from scipy.io import loadmat, savemat
-
-from drhmm.datasets import CONDITIONS, monitor
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import numpy as np
 from anomalies import N_TRAINING, PrincipalParts, _gmm, _kde, trailing_mean
 from neonatal import ratio_systems
 from neonatal.protocol import prepare
+from neonatal.vital_signs import monitor
 from sets import anomaly_files
 from sklearn.covariance import LedoitWolf
 from sklearn.ensemble import IsolationForest
@@ -25,7 +26,7 @@ from sklearn.svm import OneClassSVM
 
 from drhmm import DensityRatioHMM, recursion
 from drhmm.chain.unknown_state import Novelty
-from drhmm.datasets import FAULTS, blobs, monitor, moons, rings, sensors
+from drhmm.datasets import FAULTS, blobs, moons, rings, sensors
 from drhmm.evidence.score_pvalues import ScoreTable, log_e
 from drhmm.evidence.unknown import SCALES, blocks_of
 

@@ -8,13 +8,13 @@ import sys
 import time
 from pathlib import Path
 
-from drhmm.datasets import Baby, monitor
-
 from . import figures, report
+from .babies import Baby
 from .experiment import Runner
 from .files import FileFormatError, read, write
 from .protocol import ProtocolError, prepare
 from .units import Store, settings_hash
+from .vital_signs import monitor
 
 #: Seeds that were looked at while settings were chosen; results are reported for others.
 DEVELOPMENT_SEEDS = (1, 1000)
@@ -59,7 +59,7 @@ def load(arguments: argparse.Namespace) -> tuple[list[Baby], str, str]:
     simulated = arguments.output / ".cache" / f"simulated-{arguments.seed}-{hours:g}h-{activity:g}.mat"
     simulated.parent.mkdir(parents=True, exist_ok=True)
     write(simulated, monitor(15, round(3600 * hours), activity=activity, random_state=arguments.seed))
-    words = f"Simulated: 15 babies of {hours:g} hours from `drhmm.datasets.monitor`, seed {arguments.seed}"
+    words = f"Simulated: 15 babies of {hours:g} hours from `vital_signs.py`, seed {arguments.seed}"
     words += f", {activity:g} times the usual number of events" if activity != 1 else ""
     chosen = " and ".join(str(seed) for seed in DEVELOPMENT_SEEDS)
     return read(simulated), f"{words}. Settings were chosen on the seeds {chosen}.", "Simulated babies"

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.io import loadmat, savemat
 from scipy.io.matlab import MatReadError
 
-from drhmm.datasets.babies import CONDITIONS, Baby
+from .babies import CONDITIONS, Baby
 
 #: Channels that go by two names.
 ALIASES = {

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from drhmm.datasets.babies import TEMPERATURES, Baby
+from .babies import TEMPERATURES, Baby
 
 #: Short names of the rows of the table, the condition in the file, and the channels that show it.
 CONDITIONS = MappingProxyType(

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drhmm.datasets import CHANNELS as RESOLUTION
-
+from .babies import CHANNELS as RESOLUTION
 from .protocol import Patient
 from .slds_filter import System, filtered
 

@@ -1,4 +1,4 @@
-"""Random processes that simulated vital signs are made of."""
+"""Random processes that simulated sensors are made of."""
 
 from __future__ import annotations
 
@@ -33,15 +33,6 @@ def wander(random: np.random.RandomState, n_samples: int, time_constant: float, 
     decay = max(1 - 1 / time_constant, 1e-1)
     noise = random.standard_normal(n_samples) * np.sqrt(1 - decay**2) / (1 - decay)
     return deviation * relax(noise, random.standard_normal(), time_constant)
-
-
-def bump(n_samples: int, rise: int, fall: int) -> Array:
-    """From 0 to 1 in `rise` samples, 1 in between, and back to 0 in the last `fall` samples, smoothly."""
-    time = np.arange(n_samples)
-    up = np.clip((time + 1) / max(rise, 1), 0, 1)
-    down = np.clip((n_samples - time) / max(fall, 1), 0, 1)
-    shape: Array = np.minimum(up, down)
-    return shape * shape * (3 - 2 * shape)
 
 
 def places(

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from ..data.checks import Array, read_only
+from drhmm.data.checks import Array, read_only
 
 #: Conditions that an annotator marks. Normal is a stretch in which nothing happens; Abnormal has no known cause.
 CONDITIONS = (
@@ -60,15 +60,6 @@ class Baby:
         A made-up name, and "M" or "F".
     dayoflife, gestation : int
         Age in days, and weeks of gestation at birth.
-
-    Examples
-    --------
-    >>> from drhmm.datasets import monitor
-    >>> baby = monitor(1, 3600, random_state=0)[0]
-    >>> "HR" in baby.labels, baby.n_samples
-    (True, 3600)
-    >>> baby.channel("HR").shape, baby.holds("Bradycardia").shape
-    ((3600,), (3600,))
     """
 
     channels: Array

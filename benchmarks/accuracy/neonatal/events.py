@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..data.checks import Array
-from .processes import bump, relax, wander
+from drhmm.data.checks import Array
+from drhmm.datasets.processes import relax, wander
 
 Signals = dict[str, Array]
 
 #: Reading of a sensor in room air, and the humidity of the room on average.
 ROOM_TEMPERATURE, ROOM_HUMIDITY = 26.0, 42.0
+
+
+def bump(n_samples: int, rise: int, fall: int) -> Array:
+    """From 0 to 1 in `rise` samples, 1 in between, and back to 0 in the last `fall` samples, smoothly."""
+    time = np.arange(n_samples)
+    up = np.clip((time + 1) / max(rise, 1), 0, 1)
+    down = np.clip((n_samples - time) / max(fall, 1), 0, 1)
+    shape: Array = np.minimum(up, down)
+    return shape * shape * (3 - 2 * shape)
 
 
 def _stretch(random: np.random.RandomState, begin: int, end: int, n_samples: int) -> tuple[int, int]:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..data.checks import Array, check_integer, check_number
-from ..features.frames import random_state_of
+from drhmm.data.checks import Array, check_integer, check_number
+from drhmm.datasets.processes import places, wander
+from drhmm.features.frames import random_state_of
+
 from . import events
 from .babies import CHANNELS, CONDITIONS, TEMPERATURES, Baby
-from .events import Signals
-from .processes import bump, places, wander
+from .events import Signals, bump
 
 DAY = 86_400
 
@@ -92,13 +93,6 @@ def monitor(n_babies: int = 15, n_samples: int = DAY, *, activity: float = 1.0, 
     -------
     list of Baby
         See `Baby`; all arrays are read-only.
-
-    Examples
-    --------
-    >>> from drhmm.datasets import monitor
-    >>> baby = monitor(1, 3600, activity=4, random_state=0)[0]
-    >>> baby.channel("HR").shape, baby.holds("Bradycardia").shape
-    ((3600,), (3600,))
     """
     check_integer(n_babies, "n_babies", low=1)
     check_integer(n_samples, "n_samples", low=SHORTEST)

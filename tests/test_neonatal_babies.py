@@ -5,10 +5,10 @@ import pickle
 
 import numpy as np
 import pytest
+from neonatal.babies import CHANNELS, CONDITIONS, TEMPERATURES
+from neonatal.vital_signs import monitor
 from numpy.testing import assert_allclose, assert_array_equal
 
-from drhmm.datasets import CHANNELS, CONDITIONS, monitor
-from drhmm.datasets.babies import TEMPERATURES
 from drhmm.datasets.processes import places, relax, wander
 
 
