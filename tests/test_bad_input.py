@@ -1,14 +1,19 @@
-"""Bad input to the estimator: one clear exception each, and nothing changes."""
+"""Bad and odd input: what is refused, mistakes that are told what to do, and data that `fit` warns of."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from drhmm import DensityRatioHMM, ImpossibleDataError
-from problems import blobs, two_islands
+from drhmm import DensityRatioHMM, ImpossibleDataError, dataframes, select_states
+from drhmm.features.frames import learn_framing
+from problems import blobs, rare_class, two_islands
 
 X, Y = blobs(0, n_frames=60)
 
@@ -42,7 +47,7 @@ FIT = {
     "fewer labels": ((X, Y[:-1]), {}, r"y must have one label per row: shape \(60,\), got \(59,\)"),
     "labels of a list": (([X], Y), {}, "y must be a list of 1 label arrays"),
     "labels of another length in a list": (([X], [Y[:-1]]), {}, r"y\[0\] must have shape \(60,\)"),
-    "one class": ((X, np.zeros(60, int)), {}, "one class only"),
+    "one class": ((X, np.zeros(60, int)), {}, "y has one class only .*use novelty=True"),
     "fractions as labels": ((X, Y + 0.5), {}, "Unknown label type"),
     "labels that cannot be sorted": ((X, np.array(["a", 1, 2.5] * 20, dtype=object)), {}, "cannot be sorted"),
     "lengths that do not sum": ((X, Y), {"lengths": [30, 29]}, "lengths sum to 59, but there are 60 rows"),
@@ -152,7 +157,7 @@ def test_a_state_without_successor_and_without_prior():
         DensityRatioHMM(transition_prior=0, transmat=None).fit(X_two, [0] * 17 + [1] * 3, lengths=[18, 1, 1])
 
 
-SETTINGS = {
+OUT_OF_RANGE = {
     "n_states": [
         (1, "at least 2, got 1"),
         (2.5, "must be an integer"),
@@ -187,7 +192,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
-    [(name, value, message) for name, cases in SETTINGS.items() for value, message in cases],
+    [(name, value, message) for name, cases in OUT_OF_RANGE.items() for value, message in cases],
 )
 def test_settings_out_of_range(name, value, message):
     with pytest.raises(ValueError, match=message):
@@ -308,13 +313,387 @@ class TestPredict:
         with pytest.raises(ValueError, match=r"label .*7.* at row 59, which was never seen in training"):
             fitted.score(X, np.r_[Y[:-1], 7])
 
-    def test_a_label_of_another_kind(self, fitted):
-        with pytest.raises(ValueError, match="never seen in training"):
-            fitted.score(X, np.array(["a"] * 60))
-
     def test_impossible_data(self):
         model = two_islands()
         with pytest.raises(ImpossibleDataError, match=r"time step 1 of sequence 0 \(row 1\)"):
             model.predict(np.array([[0.0], [5.0]]))
         with pytest.raises(ImpossibleDataError, match=r"time step 1 of sequence 0 \(row 2\)"):
             model.predict(np.array([[0.0], [5.0], [5.0]]), sequence_id=[0, 1, 0])
+
+
+SAMPLES, STATES = blobs(3, n_frames=200)
+TABLE = pd.DataFrame(SAMPLES, columns=["heart", "speed"])
+ROWS = TABLE.assign(place=STATES, when=pd.date_range("2026-10-25", periods=200, freq="2s"))
+FIXED = {"n_basis": 20, "sigma": 1.0, "rho": 0.01, "evidence_scale": 1.0, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def named():
+    return DensityRatioHMM(**FIXED).fit(TABLE, STATES)
+
+
+@pytest.fixture(scope="module")
+def remembering():
+    return dataframes.fit(DensityRatioHMM(**FIXED), ROWS, label="place", time="when")
+
+
+class Tensor:
+    """As much of a tensor of torch as matters: it refuses to become an array while it keeps gradients."""
+
+    shape, ndim = (3, 2), 2
+
+    def detach(self):
+        return self
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
+class TestData:
+    def test_text_in_a_column_is_named(self):
+        mixed = TABLE.astype(object)
+        mixed.loc[3, "speed"] = "fast"
+        with pytest.raises(ValueError, match="column 'speed' holds text, 'fast' at row 3, and samples are numbers"):
+            DensityRatioHMM(**FIXED).fit(mixed, STATES)
+
+    def test_text_in_an_array_is_named_by_its_place(self):
+        mixed = SAMPLES.astype(object)
+        mixed[3, 1] = "fast"
+        with pytest.raises(ValueError, match="X must hold numbers, got 'fast' at row 3, column 1"):
+            DensityRatioHMM(**FIXED).fit(mixed, STATES)
+
+    def test_a_tensor_is_told_how_to_become_an_array(self, named):
+        with pytest.raises(TypeError, match=r"X is a tensor that numpy cannot read: use X\.detach\(\)\.cpu\(\)\.numpy"):
+            named.model_.predict(Tensor())
+
+    def test_a_sparse_matrix_is_told_how_to_become_an_array(self, named):
+        with pytest.raises(TypeError, match=r"X is sparse, and sparse data are not supported; use X\.toarray"):
+            named.model_.predict(sparse.csr_matrix(SAMPLES))
+
+    @pytest.mark.parametrize("empty", ["", "  "])
+    def test_empty_labels_are_unknown_as_on_the_command_line(self, empty):
+        labels = np.array(["low", "middle", "high"])[STATES]
+        labels[::10] = empty
+        estimator = DensityRatioHMM(**FIXED).fit(SAMPLES, labels)
+        assert estimator.classes_.tolist() == ["high", "low", "middle"]
+        assert len(estimator.history_) > 0
+
+    def test_empty_labels_are_a_class_if_nothing_is_unknown(self):
+        labels = np.array(["low", "", "high"])[STATES]
+        assert DensityRatioHMM(unknown=None, **FIXED).fit(SAMPLES, labels).classes_.tolist() == ["", "high", "low"]
+
+
+class TestCalls:
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"n_components": 3}, "DensityRatioHMM has no setting 'n_components': did you mean n_states?"),
+            ({"windw": 3}, "no setting 'windw': did you mean window?"),
+            ({"zzz": 3}, "no setting 'zzz'; there are"),
+        ],
+    )
+    def test_a_setting_that_there_is_not(self, settings, message):
+        with pytest.raises(TypeError, match=message):
+            DensityRatioHMM(**settings)
+
+    @pytest.mark.parametrize("name", ["predict", "predict_proba", "log_ratios", "score"])
+    def test_lengths_without_a_name(self, named, name):
+        taken = "X, y" if name == "score" else "X"
+        more = [STATES] if name == "score" else []
+        with pytest.raises(TypeError, match=rf"did you mean {name}\({taken}, lengths=\[100, 100\]\)\?"):
+            getattr(named, name)(TABLE, *more, [100, 100])
+
+    def test_lengths_of_fit_without_a_name(self):
+        with pytest.raises(TypeError, match=r"did you mean fit\(X, y, lengths=\[100, 100\]\)\?"):
+            DensityRatioHMM(**FIXED).fit(SAMPLES, STATES, [100, 100])
+
+    def test_a_model_says_it_too(self, named):
+        with pytest.raises(TypeError, match=r"did you mean predict\(X, lengths=\[100, 100\]\)\?"):
+            named.model_.predict(TABLE, [100, 100])
+
+    def test_a_method_without_a_name(self, named):
+        with pytest.raises(TypeError, match=r"did you mean predict\(X, method='viterbi'\)\?"):
+            named.predict(TABLE, "viterbi")
+
+    def test_lengths_in_the_place_of_labels(self, named):
+        for call in (DensityRatioHMM(**FIXED).fit, named.score):
+            with pytest.raises(ValueError, match=r"got \(2,\): did you mean lengths=\[100, 100\]\?"):
+                call(TABLE, [100, 100])
+
+    def test_labels_of_another_kind(self, named):
+        with pytest.raises(ValueError, match="never seen in training, where labels were numbers, such as 0"):
+            named.score(TABLE, STATES.astype(str))
+
+    def test_one_number_of_states(self):
+        with pytest.raises(ValueError, match=r"candidates must be several numbers, such as range\(2, 5\), got 4"):
+            select_states(SAMPLES, 4)
+
+    def test_two_columns_with_one_name(self):
+        with pytest.raises(ValueError, match="X has two columns with the name 'heart'"):
+            select_states(TABLE[["heart", "heart"]], [2, 3])
+
+    def test_data_without_any_evidence(self, named):
+        for asked in (named, named.model_):
+            for call in (asked.predict, asked.predict_proba):
+                with pytest.warns(UserWarning, match="no row has evidence: every row of X has a NaN") as caught:
+                    call(TABLE.assign(heart=np.nan))
+                assert [one.filename for one in caught] == [__file__]
+
+    def test_an_alarm_of_an_estimator_is_that_of_its_model(self):
+        fitted = DensityRatioHMM(novelty=True, **FIXED).fit(SAMPLES, STATES)
+        settings = {"false_alarms": 1, "per": 100, "hold_off": 5}
+        assert fitted.alarm(**settings).numbers() == fitted.model_.alarm(**settings).numbers()
+
+    def test_score_without_labels_is_a_gain(self, named):
+        assert named.score(TABLE) == named.model_.gain(TABLE)
+
+
+class TestTables:
+    def test_the_wrong_case_of_a_label(self):
+        with pytest.raises(ValueError, match="label: df has no column 'State', did you mean 'state'"):
+            dataframes.fit(DensityRatioHMM(**FIXED), TABLE.assign(state=STATES), label="State")
+
+    def test_a_step_with_a_unit(self):
+        table = TABLE.assign(state=STATES, when=pd.date_range("2026-01-01", periods=200, freq="2s"))
+        fitted = dataframes.fit(DensityRatioHMM(**FIXED), table, label="state", time="when", step="2s")
+        assert fitted.model_.settings["time_step"] == 2
+
+    def test_an_evaluation_without_labels(self, remembering):
+        with pytest.raises(ValueError, match=r"df has no column 'place'; .* name another with label=$"):
+            dataframes.evaluate(remembering, ROWS.drop(columns="place"))
+        with pytest.raises(ValueError, match="an evaluation compares with true labels, name their column"):
+            dataframes.evaluate(remembering, ROWS, label=False)
+
+    def test_text_instead_of_a_list_of_columns(self, remembering):
+        expected = r"features must be a list of columns, got the text 'hs': write features=\['hs'\]"
+        with pytest.raises(ValueError, match=expected):
+            dataframes.fit(DensityRatioHMM(**FIXED), TABLE.set_axis(["h", "s"], axis=1), features="hs")
+        with pytest.raises(ValueError, match=expected):
+            dataframes.predict(remembering, ROWS, features="hs")
+
+    def test_two_rows_at_the_same_time(self, remembering):
+        times = ROWS.when.where(ROWS.index != 4, ROWS.when[3])
+        with pytest.raises(ValueError, match=r"row 4: time does not increase: .* have the same time: leave one out"):
+            dataframes.predict(remembering, ROWS.assign(when=times))
+
+    @pytest.mark.parametrize(("minutes", "is_told"), [(60, True), (120, False)])
+    def test_clocks_that_go_back(self, remembering, minutes, is_told):
+        times = ROWS.when - pd.to_timedelta(np.where(ROWS.index >= 100, minutes, 0), unit="min")
+        with pytest.raises(ValueError, match="row 100: time does not increase") as caught:
+            dataframes.predict(remembering, ROWS.assign(when=times))
+        assert ("daylight saving time" in str(caught.value)) == is_told
+
+    def test_a_column_that_is_the_index(self, remembering):
+        with pytest.raises(ValueError, match=r"time: df has no column 'when', as it is the index: use df.reset_index"):
+            dataframes.fit(DensityRatioHMM(**FIXED), ROWS.set_index("when"), label="place", time="when")
+        with pytest.raises(ValueError, match=r"df has no column 'when', as it is the index: use df.reset_index"):
+            dataframes.predict(remembering, ROWS.set_index("when"))
+
+    def test_a_column_without_a_value(self):
+        with pytest.raises(ValueError, match="no value in column 'speed': every entry is NaN"):
+            dataframes.fit(DensityRatioHMM(**FIXED), TABLE.assign(speed=np.nan, place=STATES), label="place")
+
+    def test_two_columns_with_one_name(self):
+        with pytest.raises(ValueError, match="df has two columns with the name 'heart'"):
+            dataframes.fit(DensityRatioHMM(**FIXED, n_states=2), TABLE[["heart", "heart"]])
+
+    def test_a_file_name_instead_of_a_model(self):
+        with pytest.raises(TypeError, match=r"load it first, with drhmm.load\('m.drhmm'\)"):
+            dataframes.predict("m.drhmm", TABLE)
+
+    def test_a_class_instead_of_an_estimator(self):
+        with pytest.raises(TypeError, match=r"give an object of it, DensityRatioHMM\(\)"):
+            dataframes.fit(DensityRatioHMM, TABLE)
+
+    @pytest.mark.parametrize("name", ["explain", "rank_columns"])
+    def test_further_columns(self, remembering, name):
+        arguments = [5] if name == "explain" else []
+        with pytest.raises(ValueError, match=r"use X\[list\(model\.feature_names\)\], or .* drhmm\.dataframes"):
+            getattr(remembering.model_, name)(ROWS, *arguments)
+
+    def test_warnings_point_at_the_line_of_the_user(self, remembering):
+        with pytest.warns(UserWarning, match="a step of 6 s does not suit") as caught:
+            dataframes.predict(remembering, ROWS, step="6s")
+        with pytest.warns(UserWarning, match="constant") as more:
+            dataframes.fit(DensityRatioHMM(**FIXED), ROWS.assign(still=1.0), label="place", time="when")
+        assert {one.filename for one in [*caught, *more]} == {__file__}
+
+
+QUICK = {"sigma": 1.0, "rho": 0.003, "evidence_scale": 1.0}
+
+
+@pytest.fixture(scope="module")
+def rare():
+    return rare_class()
+
+
+class TestRareClasses:
+    SETTINGS: ClassVar = {**QUICK, "n_basis": 20}
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_have_a_centre(self, rare, seed):
+        X, y = rare
+        fitted = DensityRatioHMM(**self.SETTINGS, random_state=seed).fit(X, y)
+        assert (fitted.predict(X[y == 1]) == 1).all()
+
+    def test_have_a_centre_in_the_first_block(self, rare):
+        X, y = rare
+        fitted = DensityRatioHMM(**self.SETTINGS, random_state=0).partial_fit(X, y)
+        assert (fitted.predict(X[y == 1]) == 1).all()
+
+    def test_without_a_centre_near_them_are_named(self):
+        """As many places as frames of the class, and no more than five centres."""
+        X, y = blobs(0, n_frames=300, n_states=2, separation=0.0)
+        X[y == 1] += 50 * np.arange(1, (y == 1).sum() + 1)[:, None]
+        with pytest.warns(UserWarning, match="no kernel centre is near the frames of class 1, which"):
+            DensityRatioHMM(ratio="least-squares", **QUICK, n_basis=5, standardize=False, random_state=0).fit(X, y)
+
+    def test_without_a_centre_near_them_are_named_in_a_later_block(self):
+        X, y = blobs(0, n_frames=300, n_states=2)
+        estimator = DensityRatioHMM(ratio="least-squares", **QUICK, n_basis=30, random_state=0).partial_fit(X, y)
+        with pytest.warns(UserWarning, match="no kernel centre is near the frames of class 1, which"):
+            estimator.partial_fit(X + 1000 * y[:, None], y)
+
+
+class TestConstantColumns:
+    X, Y = blobs(0)
+    NEW = blobs(1)[0]
+    SETTINGS: ClassVar = {"n_basis": 30, "random_state": 0}
+
+    @pytest.mark.parametrize("value", [0.0, 4.0, -1e9])
+    def test_are_as_if_they_were_not_there_even_if_they_change_later(self, value):
+        settings = {"ratio": "least-squares", **self.SETTINGS}
+        expected = DensityRatioHMM(**settings).fit(self.X, self.Y).predict_proba(self.NEW)
+        with pytest.warns(UserWarning, match="X is constant, or differs by rounding only, in column 1: what"):
+            fitted = DensityRatioHMM(**settings).fit(np.insert(self.X, 1, value, axis=1), self.Y)
+        switched = np.insert(self.NEW, 1, np.arange(len(self.NEW)) % 2, axis=1)
+        assert_allclose(fitted.predict_proba(switched), expected, rtol=1e-10, atol=1e-12)
+
+    @pytest.mark.parametrize("value", [0.1, 4.0, -1e9])
+    def test_say_nothing_to_a_pool_even_if_they_change_later(self, value):
+        X = np.insert(self.X, 1, value, axis=1)
+        X[::2, 1] = np.nextafter(value, 1)
+        with pytest.warns(UserWarning, match="X is constant, or differs by rounding only, in column 1: what"):
+            fitted = DensityRatioHMM(**self.SETTINGS, evidence_scale=[0.5, 0.5, 0.5]).fit(X, self.Y)
+        switched = np.insert(self.NEW, 1, np.arange(len(self.NEW)) % 2, axis=1)
+        same = np.insert(self.NEW, 1, value, axis=1)
+        assert_allclose(fitted.predict_proba(switched), fitted.predict_proba(same), rtol=0, atol=1e-12)
+
+    @pytest.mark.parametrize("kind", [np.float32, np.float64])
+    def test_that_differ_by_rounding_are_constant(self, kind):
+        X = np.insert(self.X, 1, 0.1, axis=1).astype(kind)
+        X[::2, 1] = np.nextafter(kind(0.1), kind(1))
+        with pytest.warns(UserWarning, match="X is constant"):
+            fitted = DensityRatioHMM(**self.SETTINGS).fit(X, self.Y)
+        X[:, 1] += kind(1e-6)
+        assert fitted.score(X, self.Y) > 0.8
+
+    def test_have_their_names_in_a_table(self):
+        table = pd.DataFrame(self.X, columns=["a", "b"]).assign(dead=1.0, off=0.0)
+        with pytest.warns(UserWarning, match="in columns 'dead', 'off': what"):
+            DensityRatioHMM(**self.SETTINGS).fit(table, self.Y)
+
+    def test_are_said_once(self):
+        with pytest.warns(UserWarning, match="constant") as caught:
+            DensityRatioHMM(**self.SETTINGS, window=2).fit(np.insert(self.X, 1, 1.0, axis=1), self.Y)
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+
+    def test_small_differences_far_from_zero_are_none(self):
+        fitted = DensityRatioHMM(**self.SETTINGS).fit(1e9 + 1e-3 * self.X, self.Y)
+        assert fitted.score(1e9 + 1e-3 * self.X, self.Y) > 0.8
+
+
+class TestOutliers:
+    """One frame of ten thousand in the only column that tells two states apart."""
+
+    Y = np.repeat(np.random.default_rng(0).integers(2, size=50), 10)
+    X = np.random.default_rng(1).normal(size=(500, 2)) + 4 * np.outer(Y, [1, 0])
+    X[250, 0] = 10_000
+
+    @pytest.mark.slow
+    def test_do_not_rule_learning_without_labels(self):
+        with pytest.warns(UserWarning, match="X has values in column 0 so far from all others"):
+            states = DensityRatioHMM(2, n_basis=100, random_state=0).fit(self.X).predict(self.X)
+        agreement = (states == self.Y).mean()
+        assert max(agreement, 1 - agreement) > 0.95
+
+    def test_are_none_in_columns_that_are_mostly_one_value(self):
+        """A switch that is on in one frame of two hundred has no other standard deviation than that of all."""
+        X = np.where(np.arange(500)[:, None] % 200 == 0, 1.0, [0.0, 0.0]) + [[0.0, 1.0]] * self.X
+        framing = learn_framing(X, 1, True, resist_outliers=True)
+        np.testing.assert_allclose(framing.scale, X.std(axis=0))
+
+
+class TestUnknownLabels:
+    X, Y = blobs(0)
+    SETTINGS: ClassVar = {**QUICK, "n_basis": 30, "random_state": 0, "max_iter": 5, "tol": 0.1}
+
+    @pytest.mark.parametrize("labels", [[-1, 0, 1], [-2, -1, 0]])
+    def test_that_may_be_a_class_are_named(self, labels):
+        with pytest.warns(UserWarning, match=r"y has -1 in \d+ rows, which stands for an unknown label; if"):
+            fitted = DensityRatioHMM(**self.SETTINGS).fit(self.X, np.array(labels)[self.Y])
+        assert fitted.classes_.tolist() == [label for label in labels if label != -1]
+
+    def test_are_a_class_where_none_is_unknown(self):
+        y = self.Y - 1
+        fitted = DensityRatioHMM(**self.SETTINGS, unknown=None).fit(self.X, y)
+        assert fitted.classes_.tolist() == [-1, 0, 1]
+        assert fitted.score(self.X, y) == np.mean(fitted.predict(self.X) == y)
+
+    @pytest.mark.parametrize(("labels", "unknown"), [([-1, 0, 1], -1), ([-1.0, 0.0, 1.0], -1), (["?", "a", "b"], "?")])
+    def test_may_be_any_label(self, labels, unknown):
+        y = np.array(labels)[self.Y]
+        fitted = DensityRatioHMM(**self.SETTINGS, unknown=unknown).fit(self.X, y)
+        assert fitted.classes_.tolist() == labels[1:]
+        assert fitted.score(self.X, y) == np.mean(fitted.predict(self.X)[y != unknown] == y[y != unknown])
+
+    def test_among_other_labels_are_no_surprise(self):
+        y = np.where(np.arange(len(self.Y)) % 3 == 0, -1, self.Y)
+        assert DensityRatioHMM(**self.SETTINGS).fit(self.X, y).classes_.tolist() == [0, 1, 2]
+
+
+class TestFewFrames:
+    X, Y = blobs(0)
+
+    @pytest.mark.parametrize("count", [1, 2])
+    def test_of_a_class_are_named(self, count):
+        y = np.where(self.Y == 2, 1, self.Y)
+        y[50 : 50 + count] = 2
+        with pytest.warns(UserWarning, match=rf"fewer than 3 complete frames have the label 2 \({count}\): too few"):
+            DensityRatioHMM(**QUICK, n_basis=30, random_state=0).fit(self.X, y)
+
+    def test_for_the_states_are_named(self):
+        with pytest.warns(UserWarning, match="there are 5 complete frames for 3 states"):
+            DensityRatioHMM(3, **QUICK, tol=1.0, random_state=0).fit(self.X[:5])
+
+    def test_of_a_state_that_em_left_tiny_are_named(self):
+        X = 0.5 * np.random.default_rng(0).normal(size=(100, 1)) + np.repeat([0, 20, 60], [49, 49, 2])[:, None]
+        with pytest.warns(UserWarning, match=r"EM ended with fewer than 3 frames of state \d \(2\)"):
+            DensityRatioHMM(3, **QUICK, standardize=False, tol=1.0, random_state=0).fit(X)
+
+
+class TestMissingSamples:
+    X, Y = blobs(0)
+
+    def test_that_windows_multiply_are_counted(self):
+        X = self.X.copy()
+        X[50:110:10, 0] = np.nan
+        expected = "36 of 295 frames were left out of learning: 6 of 300 rows of X have a NaN, .* up to window=6 frames"
+        with pytest.warns(UserWarning, match=expected):
+            DensityRatioHMM(**QUICK, window=6, n_basis=30, random_state=0).fit(X, self.Y)
+
+    def test_of_single_frames_are_counted(self):
+        X = self.X.copy()
+        X[::2, 0] = np.nan
+        expected = "150 of 300 frames were left out of learning: 150 of 300 rows of X have a NaN$"
+        with pytest.warns(UserWarning, match=expected):
+            DensityRatioHMM(**QUICK, n_basis=30, random_state=0).fit(X, self.Y)
+
+    def test_of_a_tenth_of_the_frames_are_no_surprise(self):
+        X = self.X.copy()
+        X[::10, 0] = np.nan
+        DensityRatioHMM(**QUICK, n_basis=30, random_state=0).fit(X, self.Y)
+
+    def test_the_first_windows_of_sequences_are_no_surprise(self):
+        DensityRatioHMM(**QUICK, window=6, n_basis=30, random_state=0).fit(self.X, self.Y, lengths=[100, 200])

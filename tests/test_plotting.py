@@ -6,8 +6,9 @@ import pytest
 from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 
-from drhmm import plotting
+from drhmm import DensityRatioHMM, plotting
 from drhmm.chain.durations import Durations, stages_of
+from problems import blobs
 
 SIGNAL = np.sin(np.arange(30.0))[:, None]
 POSTERIORS = np.tile([0.75, 0.25], (30, 1))
@@ -134,3 +135,41 @@ def test_times_that_cannot_be_drawn_are_named(times, message):
 def test_a_single_column_of_a_table_has_its_name_at_the_axis():
     table = pd.DataFrame({"heart rate": SIGNAL[:, 0]})
     assert plotting.sequence(table, POSTERIORS)[0].get_ylabel() == "heart rate"
+
+
+class TestOfAFittedModel:
+    X, Y = blobs(3, n_frames=200)
+
+    @pytest.fixture
+    def fitted(self):
+        settings = {"n_basis": 20, "sigma": 1.0, "rho": 0.01, "evidence_scale": 1.0, "random_state": 0}
+        return DensityRatioHMM(**settings).fit(self.X, self.Y)
+
+    def test_posteriors_as_an_array(self, fitted):
+        axes = plotting.sequence(self.X, fitted.predict_proba(self.X))
+        assert len(axes) == 2
+
+    def test_labels_of_any_kind_and_unknown_ones(self, fitted):
+        posteriors = fitted.predict_proba(self.X)
+        labels = np.array(["low", "middle", "high"], dtype=object)[self.Y]
+        labels[:50] = None
+        axes = plotting.sequence(self.X, posteriors, states=labels, names=["low", "middle", "high"])
+        indices = np.where(np.arange(200) < 50, -1, self.Y)
+        same = plotting.sequence(self.X, posteriors, states=indices, names=["low", "middle", "high"])
+        assert axes[-1].get_title(loc="left") == same[-1].get_title(loc="left")
+        assert len(axes[1].patches) == len(same[1].patches)
+
+    def test_labels_that_are_not_names_are_refused(self, fitted):
+        with pytest.raises(ValueError, match=r"states has 1 different labels, such as 'x', for 3 states: give names="):
+            plotting.sequence(self.X, fitted.predict_proba(self.X), states=["x"] * 200)
+
+    def test_a_figure_is_that_of_pyplot(self, fitted, tmp_path):
+        from matplotlib import pyplot
+
+        axes = plotting.transitions(fitted.transmat_)
+        assert pyplot.gcf() is axes.figure
+        pyplot.savefig(tmp_path / "picture.png")
+        assert (tmp_path / "picture.png").stat().st_size > 1000
+
+    def test_stays_of_a_transition_matrix(self, fitted):
+        assert len(plotting.durations(fitted.transmat_, self.Y)) == 3

@@ -9,9 +9,11 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from typing import ClassVar
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -598,3 +600,37 @@ def test_log_ratios_without_a_floor_differ_from_batch_by_the_rounding_of_their_s
     cancellation = (sizes / np.abs(features @ kernel.theta))[there]
     assert cancellation.max() > 1000
     assert (np.abs(np.array(streamed)[there] - batch[there]) <= 8 * 2.0**-53 * (1 + cancellation)).all()
+
+
+class TestMappings:
+    X, Y = blobs(3, n_frames=200)
+    SETTINGS: ClassVar = {"n_basis": 20, "sigma": 1.0, "rho": 0.01, "evidence_scale": 1.0, "random_state": 0}
+
+    @pytest.fixture
+    def fitted(self):
+        return DensityRatioHMM(**self.SETTINGS).fit(pd.DataFrame(self.X, columns=["heart", "speed"]), self.Y)
+
+    def test_may_be_in_any_order(self, fitted):
+        one, other = fitted.stream(), fitted.stream()
+        np.testing.assert_array_equal(
+            one.step({"speed": self.X[0, 1], "more": "text", "heart": self.X[0, 0]}), other.step(self.X[0])
+        )
+
+    def test_none_in_a_mapping_is_a_missing_value(self, fitted):
+        one, other = fitted.stream(), fitted.stream()
+        np.testing.assert_array_equal(one.step({"speed": None, "heart": 1.0}), other.step(None))
+
+    def test_a_name_that_is_not_there(self, fitted):
+        stream = fitted.stream()
+        with pytest.raises(ValueError, match="x has no column 'speed', did you mean 'Speed'"):
+            stream.step({"Speed": 1.0, "heart": 1.0})
+        assert stream.n_frames == 0
+
+    def test_text_in_a_mapping(self, fitted):
+        with pytest.raises(ValueError, match="x has 'high' in 'speed': a sample has numbers, or None"):
+            fitted.stream().step({"heart": 1.0, "speed": "high"})
+
+    def test_a_model_without_names(self):
+        stream = DensityRatioHMM(**self.SETTINGS).fit(self.X, self.Y).stream()
+        with pytest.raises(ValueError, match="x is a mapping, but the model was learned without names"):
+            stream.step({"heart": 1.0, "speed": 1.0})
