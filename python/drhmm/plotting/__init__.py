@@ -1,7 +1,8 @@
 """Pictures of sequences and what a model makes of them; needs matplotlib (``pip install "drhmm[plot]"``).
 
-Every function takes plain arrays and returns matplotlib axes. Without axes to draw in, it makes a figure through
-pyplot: a notebook shows it, ``plt.show()`` opens it, ``plt.savefig("picture.png")`` keeps it, ``plt.close()`` frees it.
+Every function takes plain arrays and returns matplotlib axes. It draws in the axes `ax`, or in the `figure` where it
+needs several. Without one, it makes a figure through pyplot: a notebook shows it, ``plt.show()`` opens it,
+``plt.savefig("picture.png")`` keeps it, ``plt.close()`` frees it.
 """
 
 from .alarms import alarms

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ..data.checks import as_floats
 from ..live.alarms import Alarm
-from .style import along, color, new_figure
+from .style import along, color, panels_of
 
 
 def alarms(
@@ -26,10 +26,8 @@ def alarms(
         The alarm, with its levels.
     truth : array of bool, shape (T,), optional
         Time steps at which something was wrong.
-    times : array of shape (T,), optional
-        When each time step was, for the x axis: numbers or dates. They increase.
-    figure : matplotlib.figure.Figure, optional
-        Where to draw; a new figure by default.
+    times, figure
+        As in `sequence`.
 
     Returns
     -------
@@ -57,9 +55,7 @@ def alarms(
         raise ValueError(f"truth must have one bool per time step, {len(values)}, got {wrong.dtype} {wrong.shape}")
     x = along(times, len(values))
     sums, episodes = alarm.follow(values)
-    if figure is None:
-        figure = new_figure(9, 4)
-    axes: list[Axes] = list(figure.subplots(2, 1, sharex=True))
+    axes = panels_of(figure, 9, 4, [1, 1])
     panels = (
         (values, alarm.frame_level, "evidence of each time step, nats"),
         (sums, alarm.sum_level, "its cumulative sum"),
@@ -75,6 +71,5 @@ def alarms(
             bottom = np.full(len(places), 0.02)
             axis.plot(places, bottom, "|", color="#D55E00", markersize=4, transform=axis.get_xaxis_transform())
         axis.set_title(title, loc="left", fontsize=9)
-        axis.spines[["top", "right"]].set_visible(False)
     x.finish(axes[-1])
     return axes

@@ -67,17 +67,12 @@ def calibration(y: Any, probabilities: Any, *, names: Any = None, n_bins: int = 
 
     Parameters
     ----------
-    y : array of shape (T,)
-        True states, as indices or as labels; or for the probability of one event, whether it was there (0 or 1). Time
-        steps with -1, None or NaN are unknown and left out.
+    y, names, n_bins
+        As in `calibration_error`.
     probabilities : array of shape (T, S) or (T,), or mapping of str to such arrays
         Probability of each state, of which the likeliest counts, or of the event: one curve, or one for each name.
-    names : sequence, optional
-        The labels in the order of the states, such as ``model.classes``.
-    n_bins : int
-        Equal intervals of probability.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; new axes by default.
+        As in `roc`.
 
     Returns
     -------

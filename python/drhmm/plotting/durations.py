@@ -13,7 +13,7 @@ from ..chain.durations import Durations
 from ..chain.stays import Stays
 from ..data.checks import as_lengths, as_matrix, as_transmat
 from ..data.labels import bridged
-from .style import as_states, color, new_figure, state_names
+from .style import as_states, color, panels_of, state_names
 
 #: Bars of a histogram, at most.
 MOST_BARS = 30
@@ -38,10 +38,8 @@ def durations(
         States as indices or as labels, such as those of the training data, -1, None or NaN where unknown.
     lengths : sequence of int, optional
         Lengths of the sequences that `states` holds one after the other.
-    names : sequence, optional
-        Names of the states, for example ``model.classes``.
-    figure : matplotlib.figure.Figure, optional
-        Where to draw; a new figure by default.
+    names, figure
+        As in `sequence`.
 
     Returns
     -------
@@ -74,9 +72,7 @@ def durations(
     # One probability for each bar: the lengths that it stands for together.
     within = np.add.reduceat(learned, np.arange(0, longest, step), axis=1)
 
-    if figure is None:
-        figure = new_figure(7, 1.3 * durations.n_states + 0.9)
-    axes: list[Axes] = list(figure.subplots(durations.n_states, 1, sharex=True, squeeze=False)[:, 0])
+    axes = panels_of(figure, 7, 1.3 * durations.n_states + 0.9, [1] * durations.n_states)
     for state, axis in enumerate(axes):
         if len(whole[state]) > 0:
             shares = np.histogram(whole[state], edges)[0] / len(whole[state])
@@ -90,7 +86,6 @@ def durations(
         axis.legend(loc="upper right", frameon=False, fontsize=8)
         axis.set_ylim(bottom=0)
         axis.yaxis.set_major_locator(MaxNLocator(3))
-        axis.spines[["top", "right"]].set_visible(False)
     axes[-1].set_xlim(0.5, longest + 0.5)
     axes[-1].set_xlabel("length of a stay in time steps")
     axes[len(axes) // 2].set_ylabel("share of stays" if step == 1 else f"share of stays per {step} time steps")

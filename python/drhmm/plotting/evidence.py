@@ -41,16 +41,12 @@ def evidence(
     ----------
     log_ratios : array of shape (T, S)
         Evidence as `DensityRatioHMM.log_ratios` gives it, or log-likelihoods; a NaN row is a missing time step.
-    states : array of shape (T,), optional
-        True states, as indices or as labels, -1, None or NaN where unknown; drawn as a strip along the lower edge.
-    names : sequence, optional
-        Names of the states for the legend, such as ``model.classes``.
+    states, names, times
+        As in `sequence`; the states are a strip along the lower edge.
     limit : float, optional
         Evidence beyond it, in either direction, is drawn at it; the largest finite value by default.
-    times : array of shape (T,), optional
-        When each time step was, for the x axis: numbers or dates. They increase.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; new axes by default.
+        As in `roc`.
 
     Returns
     -------

@@ -21,21 +21,11 @@ def _bars(ax: Axes | None, values: Mapping[str, float]) -> Axes:
     axes = axes_or_new(ax, 6.5, 1.2 + 0.32 * len(values))
     names, sizes = list(values), list(values.values())
     inks = [color(0) if size >= 0 else color(5) for size in sizes]
-    axes.barh(range(len(names)), sizes, color=inks)
+    bars = axes.barh(range(len(names)), sizes, color=inks)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.axvline(0, color="#999999", linewidth=0.8)
-    for place, size in enumerate(sizes):
-        side = "left" if size >= 0 else "right"
-        axes.annotate(
-            f"{size:+.2f}",
-            (size, place),
-            (3 if size >= 0 else -3, 0),
-            textcoords="offset points",
-            ha=side,
-            va="center",
-            fontsize=8,
-        )
+    axes.bar_label(bars, [f"{size:+.2f}" for size in sizes], padding=3, fontsize=8)
     axes.margins(x=0.18)
     return axes
 
@@ -57,7 +47,7 @@ def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
     explained : Explanation
         What `drhmm.Model.explain` found.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; new axes by default.
+        As in `roc`.
 
     Returns
     -------
@@ -92,7 +82,7 @@ def ranking(ranked: ColumnRanking, *, ax: Axes | None = None) -> Axes:
     ranked : ColumnRanking
         What `drhmm.Model.rank_columns` found.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; new axes by default.
+        As in `roc`.
 
     Returns
     -------

@@ -26,7 +26,7 @@ def ratio_map(
     limits : (float, float)
         Smallest and largest ratio; both axes are logarithmic.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; new axes by default.
+        As in `roc`.
 
     Returns
     -------

@@ -86,7 +86,7 @@ def roc(y: Any, scores: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     y : array of shape (T,)
-        1 or True where there is something to detect.
+        As in `equal_error_rate`.
     scores : array of shape (T,), or mapping of str to such arrays
         High where something is detected: one curve, or one for each name.
     ax : matplotlib.axes.Axes, optional

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from ..data.checks import as_matrix, as_steps
 from ..data.labels import UNKNOWN
 from ..data.tables import column_names
-from .style import Along, along, as_curves, as_states, color, new_figure, place_of, runs, state_names
+from .style import Along, along, as_curves, as_states, color, panels_of, place_of, runs, state_names
 
 #: Lines of the columns: greys, which are the colours of no state, first plain and then dashed.
 GREYS = ("#222222", "#777777", "#AAAAAA")
@@ -135,11 +135,7 @@ def sequence(
     gaps = [] if steps is None else (np.flatnonzero(steps[1:] > 1) + 1).tolist()
 
     heights = [2.2] + [0.35] * len(strips) + [1.0] * len(panels)
-    if figure is None:
-        figure = new_figure(10, 0.9 * sum(heights) + 1.2)
-    axes: list[Axes] = list(
-        figure.subplots(len(heights), 1, sharex=True, gridspec_kw={"height_ratios": heights}, squeeze=False)[:, 0]
-    )
+    axes = panels_of(figure, 10, 0.9 * sum(heights) + 1.2, heights)
     _signal(axes[0], samples, columns, [0, *gaps, len(samples)], x)
     for axis, (strip, codes) in zip(axes[1:], strips.items(), strict=False):
         _strip(axis, codes, strip, x)
@@ -153,14 +149,14 @@ def sequence(
         axis.set_title(", ".join(words), loc="left", fontsize=9, pad=3)
     x.finish(axes[-1])
     for axis in axes:
-        axis.spines[["top", "right"]].set_visible(False)
         for gap in gaps:
             axis.axvline(x.borders[gap], color="white", linewidth=1.6)
             axis.axvline(x.borders[gap], color="#222222", linewidth=1.0, linestyle=":")
     patches = [Patch(color=color(k), label=label) for k, label in enumerate(labels)]
     # A narrow screen shows the left side first.
     place: Any = "outside upper left" if title is None else "outside upper right"
-    figure.legend(handles=patches, loc=place, ncols=min(n_states, 8), frameon=False, fontsize=9)
+    drawn = axes[0].figure
+    drawn.legend(handles=patches, loc=place, ncols=min(n_states, 8), frameon=False, fontsize=9)
     if title is not None:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+        drawn.suptitle(title, x=0.01, ha="left", fontsize=11)
     return axes

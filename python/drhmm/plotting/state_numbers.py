@@ -21,7 +21,7 @@ def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:
     numbers : StateNumbers
         What `drhmm.select_states` found.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; new axes by default.
+        As in `roc`.
 
     Returns
     -------

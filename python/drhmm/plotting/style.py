@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,16 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     """The given axes, or those of a new figure, without the frame's upper and right side."""
     axes: Axes = new_figure(width, height).subplots() if ax is None else ax
     axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def panels_of(figure: Figure | None, width: float, height: float, heights: Sequence[float]) -> list[Axes]:
+    """Panels under one another, of these relative heights, in the given or a new figure."""
+    figure = new_figure(width, height) if figure is None else figure
+    ratios = {"height_ratios": heights}
+    axes: list[Axes] = list(figure.subplots(len(heights), 1, sharex=True, gridspec_kw=ratios, squeeze=False)[:, 0])
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
     return axes
 
 

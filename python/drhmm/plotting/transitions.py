@@ -31,7 +31,7 @@ def transitions(transmat: Any, *, names: Any = None, ax: Axes | None = None) -> 
     names : sequence of str, optional
         Names of the states, for example ``model.classes_``.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; new axes by default.
+        As in `roc`.
 
     Returns
     -------
