@@ -13,12 +13,12 @@ from .data.checks import Array, as_weights
 from .data.columns import remembered_columns
 from .data.hints import by_name
 from .data.labels import UNKNOWN, as_labels, encode
-from .data.sequences import as_sequences, is_list_of_sequences
+from .data.sequences import is_list_of_sequences
 from .data.tables import feature_names_of
 from .data.times import Step
 from .live.alarms import Alarm
 from .live.streams import Stream
-from .model import Method, Model, PathMethod
+from .model import PATH_METHODS, Method, Model, PathMethod
 
 if TYPE_CHECKING:
     from .judging.explanation import ColumnRanking, Explanation
@@ -32,16 +32,18 @@ class BatchInference:
     model_: Model
 
     def _fitted_model(self) -> Model:
-        check_is_fitted(self, "model_")
+        if "model_" not in vars(self):
+            check_is_fitted(self, "model_")
         return self.model_
 
     def _model_for(self, X: npt.ArrayLike) -> Model:
         """The fitted model, after scikit-learn has compared the names of the columns of X with those of training."""
         model = self._fitted_model()
-        if remembered_columns(model):
+        names = feature_names_of(X)  # a ValueError where scikit-learn ignores names, or raises a TypeError
+        if names != model.feature_names and remembered_columns(model):
             model.check_names(X)  # says more than scikit-learn does
-        feature_names_of(X)  # a ValueError where scikit-learn ignores names, or raises a TypeError
-        if not is_list_of_sequences(X):
+        fits = names == model.feature_names and getattr(X, "shape", ())[1:] == (model.n_features,)
+        if not fits and not is_list_of_sequences(X):
             validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         return model
 
@@ -237,16 +239,13 @@ class BatchInference:
             if sample_weight is not None:
                 raise ValueError("sample_weight goes with y: without labels, score is the mean gain of a time step")
             return model.gain(X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads)
-        predicted = model.predict(
-            X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, n_threads=self.n_threads
-        )
-        sequences = as_sequences(X, lengths, sequence_id)
+        sequences, threads = model._checked(X, lengths, sequence_id, dt, method, PATH_METHODS, None, self.n_threads)
         truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=self.unknown)
-        guess = encode(as_labels(predicted, sequences), model.classes, sequences)
         known = truth != UNKNOWN
         if not known.any():
             raise ValueError("y has no known label to compare with")
         weights = None if sample_weight is None else as_weights(sample_weight, sequences)[known]
         if weights is not None and not weights.any():
             raise ValueError("y has no known label of positive sample_weight to compare with")
-        return float(np.average(truth[known] == guess[known], weights=weights))
+        right = truth == model._states(sequences, method, None, threads)
+        return float(np.average(right[known], weights=weights))

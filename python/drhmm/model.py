@@ -230,7 +230,7 @@ class Model:
     @property
     def n_features(self) -> int:
         """Columns of X."""
-        return self.evidence.framing.n_columns
+        return len(self.evidence.framing.mean)
 
     @property
     def window(self) -> int:
@@ -275,17 +275,17 @@ class Model:
         return Durations.geometric(self.transmat) if self.stages is None else self.stages
 
     @cached_property
-    def _chains(self) -> tuple[StageChain, StageChain]:
+    def _chains(self) -> tuple[_core.Chain, _core.Chain]:
         """The chain of the known states, and that of all of them, the unknown last if there is one; built once."""
-        known = StageChain.of(self.transmat, self.startprob, self.stages)
+        known = StageChain.of(self.transmat, self.startprob, self.stages).native
         if self.novelty is None:
             return known, known
-        return known, StageChain.of(self.transmat, self.startprob, self.stages, self.novelty, self.prior)
+        return known, StageChain.of(self.transmat, self.startprob, self.stages, self.novelty, self.prior).native
 
     @property
     def chain(self) -> _core.Chain:
         """The native chain of all states, the unknown last if there is one."""
-        return self._chains[1].native
+        return self._chains[1]
 
     @property
     def _novelty_evidence(self) -> NoveltyEvidence:
@@ -342,7 +342,7 @@ class Model:
         if self.tempering is not None and name in ("smooth", "viterbi"):
             evidence = self.tempering.at_ends(evidence, sequences.lengths)
         with _rows_of(sequences):
-            return chain.run(name, evidence, sequences.lengths, sequences.dt, threads, *lag)
+            return recursion.run(name, chain, evidence, sequences.lengths, sequences.dt, threads, *lag)
 
     def _all_posteriors(self, sequences: Sequences, method: str, lag: int | None, threads: int) -> Array:
         """Posteriors of all states, (T, S), or (T, S + 1) with the unknown last."""
@@ -402,9 +402,13 @@ class Model:
             probabilities given that the state is a known one; see `novelty_proba` for the other.
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, METHODS, lag, n_threads)
-        posteriors = self._all_posteriors(sequences, method, lag, threads)
-        known = among_known(posteriors, self.n_states, sequences.row)
+        known = self._known_posteriors(sequences, method, lag, threads)
         return sequences.restore(known.astype(sequences.dtype, copy=False))
+
+    def _known_posteriors(self, sequences: Sequences, method: str, lag: int | None, threads: int) -> Array:
+        """Posteriors of the known states, (T, S), given that the state is one of them."""
+        posteriors = self._all_posteriors(sequences, method, lag, threads)
+        return posteriors if self.novelty is None else among_known(posteriors, self.n_states, sequences.row)
 
     def _checked(
         self,
@@ -469,18 +473,20 @@ class Model:
             self.check_novelty()
             if method == "frame":
                 raise ValueError("novelty_label goes with method='smooth', 'filter' or 'viterbi', not 'frame'")
+        labels = self.classes if novelty_label is None else _with_label(self.classes, novelty_label)
+        return sequences.restore(labels[self._states(sequences, method, lag, threads, novelty_label is not None)])
+
+    def _states(
+        self, sequences: Sequences, method: str, lag: int | None, threads: int, with_novelty: bool = False
+    ) -> npt.NDArray[np.int64]:
+        """Indices of the most probable states, or of the most probable path."""
         if method == "viterbi":
-            evidence = self._evidence(sequences, threads, novelty_label is not None)
-            states = self._recurse("viterbi", evidence, sequences, threads)
+            evidence = self._evidence(sequences, threads, with_novelty)
+            states: npt.NDArray[np.int64] = self._recurse("viterbi", evidence, sequences, threads)
         else:
-            posteriors = self._all_posteriors(sequences, method, lag, threads)
-            if novelty_label is None:
-                posteriors = among_known(posteriors, self.n_states, sequences.row)
-            states = posteriors.argmax(axis=1)
-        labels = self.classes
-        if novelty_label is not None:
-            labels = _with_label(labels, novelty_label)
-        return sequences.restore(labels[states])
+            posteriors = self._all_posteriors if with_novelty else self._known_posteriors
+            states = posteriors(sequences, method, lag, threads).argmax(axis=1)
+        return states
 
     @by_name
     def novelty_score(
@@ -628,9 +634,9 @@ class Model:
         begins = np.cumsum([0, *sequences.lengths[:-1]])
         chain = self._chains[0]
         if self.tempering is not None:
-            chain = StageChain.of(self.tempering.transmat, self.tempering.startprob, None)
+            chain = _core.Chain(self.tempering.transmat, self.tempering.startprob)
         with _rows_of(sequences):
-            together = chain.run("log_likelihood", evidence, sequences.lengths, sequences.dt, n_threads)
+            together = recursion.run("log_likelihood", chain, evidence, sequences.lengths, sequences.dt, n_threads)
         return together - np.add.reduceat(alone, begins), np.add.reduceat(present.astype(np.int64), begins)
 
     def explain(
