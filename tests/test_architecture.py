@@ -226,3 +226,11 @@ def test_the_stub_agrees_with_the_native_module():
             assert signature_names(getattr(_core, name)) == entry, name
         elif isinstance(entry, dict):
             assert set(entry) == {member for member in vars(getattr(_core, name)) if not member.startswith("_")}
+
+
+def test_the_map_for_contributors_names_what_is_there():
+    """Paths in CONTRIBUTING.md start at the root, in the package, in its ratios or in the tests."""
+    named = re.findall(r"`([\w./]+(?:/|\.py|\.hpp|\.cpp|\.md))`", (ROOT / "CONTRIBUTING.md").read_text())
+    starts = [ROOT, ROOT / "python" / "drhmm", ROOT / "python" / "drhmm" / "ratios", ROOT / "tests"]
+    assert len(named) > 40
+    assert not [path for path in named if not any((start / path).exists() for start in starts)]
