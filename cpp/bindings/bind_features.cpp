@@ -1,7 +1,11 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <limits>
+#include <memory>
 
+#include "complete.hpp"
+#include "drhmm/features/context.hpp"
 #include "drhmm/features/squared_exponential.hpp"
 #include "framing.hpp"
 #include "released.hpp"
@@ -9,6 +13,8 @@
 namespace drhmm::bindings {
 
 namespace {
+
+constexpr Index kLongestWindow = 1 << 20;
 
 Array frames(const Array& samples, const Lengths& lengths, const Array& mean, const Array& scale, Index window) {
   const ConstRows input = rows(samples, "samples");
@@ -43,9 +49,47 @@ Array squared_exponential(const Array& frame_array, const Array& centers, double
   return to_numpy(features);
 }
 
+std::shared_ptr<Context> make_context(const Array& mean, const Array& scale, const std::vector<Index>& windows,
+                                      Index kinds, const Array& signs, const Array& bias) {
+  const Framing framing = make_framing(mean, scale, 1);
+  const ConstRows sign_rows = rows(signs, "signs");
+  require(framing.n_columns() > 0, "mean must not be empty");
+  require(sign_rows.rows() == framing.n_columns() && sign_rows.cols() == Context::kKernels,
+          "signs must have one row per column and one column per kernel");
+  require(bias.ndim() == 1 && bias.shape(0) == Context::kKernels, "bias must have one entry per kernel");
+  require(kinds >= 1 && kinds <= 3, "kinds must be 1, 2 or 3");
+  require(!windows.empty() && windows.front() >= 1 && std::is_sorted(windows.begin(), windows.end()) &&
+              windows.back() <= kLongestWindow,
+          "windows must be positive and in ascending order");
+  return std::make_shared<Context>(framing.mean, framing.inverse_scale, windows, kinds, sign_rows,
+                                   vector(bias, "bias"));
+}
+
+Array context_features(const Context& self, const Array& samples, const Lengths& lengths, Index first, Index count,
+                       bool outputs) {
+  const ConstRows input = rows(samples, "samples");
+  require(input.cols() == self.n_columns(), "samples must have the columns of the context");
+  check_lengths(lengths, input.rows());
+  require(first >= 0 && count >= 0 && count <= input.rows() && first <= input.rows() - count,
+          "first and count must be within samples");
+  RowMatrix features;
+  {
+    const Released released;
+    ContextReader(self, input, lengths).read(first, count, features, outputs);
+  }
+  return to_numpy(features);
+}
+
 }  // namespace
 
 void bind_features(py::module_& module) {
+  py::class_<Context, std::shared_ptr<Context>>(module, "Context", py::module_local(), py::is_final(), complete(),
+                                                "What the past of a time step says: statistics and convolutions.")
+      .def(py::init(&make_context), py::kw_only(), py::arg("mean").noconvert(), py::arg("scale").noconvert(),
+           py::arg("windows"), py::arg("kinds"), py::arg("signs").noconvert(), py::arg("bias").noconvert())
+      .def("features", &context_features, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("first"),
+           py::arg("count"), py::arg("outputs") = false,
+           "Features of time steps first..first+count-1, (count, F), or the outputs of the kernels, (count, 252).");
   module.def("frames", &frames, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("mean").noconvert(),
              py::arg("scale").noconvert(), py::arg("window"),
              "Standardised windows of samples, (n, window * d); rows of NaN where a window is incomplete.");

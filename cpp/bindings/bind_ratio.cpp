@@ -87,6 +87,9 @@ using KernelArrays = std::tuple<Array, double, Array, double>;
 using AdditiveArrays = std::tuple<Array, Array, Array, Array, Array, Array, double>;
 using GaussianArrays = std::tuple<Array, Array, Array, Array, double>;
 
+// The features' definition, then for now and ahead: center, spread, intercept, coefficients and scale.
+using RidgeArrays = std::tuple<Array, Array, Array, Array, double>;
+
 void require_shape(const Array& values, Index n_rows, Index n_columns, const char* name) {
   const ConstRows given = rows(values, name);
   if (given.rows() != n_rows || given.cols() != n_columns) {
@@ -138,6 +141,27 @@ std::optional<PoolMember<ClassGaussians>> gaussian_member(const std::optional<Ga
   return PoolMember<ClassGaussians>{
       {vector(origin, "origin"), rows(means, "means"), rows(whitening, "whitening"), vector(log_scales, "log_scales")},
       scale};
+}
+
+PoolMember<ContextRidge> ridge_member(const RidgeArrays& arrays, Index f, Index s) {
+  const auto& [center, spread, intercept, coefficients, scale] = arrays;
+  require_size(center, f, "center");
+  require_size(spread, f, "spread");
+  require_size(intercept, s, "intercept");
+  require_shape(coefficients, f, s, "coefficients");
+  return {{vector(center, "center"), vector(spread, "spread"), vector(intercept, "intercept"),
+           rows(coefficients, "coefficients")},
+          scale};
+}
+
+std::optional<ContextMembers> context_members(std::shared_ptr<Context> context, const std::optional<RidgeArrays>& now,
+                                              const std::optional<RidgeArrays>& ahead, Index d, Index s) {
+  if (context == nullptr) return std::nullopt;
+  require(context->n_columns() == d, "context must have the columns of a sample");
+  require(now.has_value(), "a context needs a member that reads it");
+  ContextMembers members{context, ridge_member(*now, context->size(), s), std::nullopt};
+  if (ahead) members.ahead = ridge_member(*ahead, context->size(), s);
+  return members;
 }
 
 using TableArrays = std::tuple<Array, Array, double, double>;
@@ -214,13 +238,15 @@ Array novelty_log_evidence(const NoveltyEvidence& self, const Array& frames, int
 PooledRatio make_ratio(const Array& mean, const Array& scale, Index window, const Array& prior, double least_ratio,
                        double floor, const Array& shift, const std::optional<KernelArrays>& kernels,
                        const std::optional<AdditiveArrays>& additive, const std::optional<GaussianArrays>& gaussians,
-                       std::shared_ptr<NoveltyEvidence> novelty) {
+                       std::shared_ptr<NoveltyEvidence> novelty, std::shared_ptr<Context> context_features,
+                       const std::optional<RidgeArrays>& context, const std::optional<RidgeArrays>& ahead) {
   Framing framing = make_framing(mean, scale, window);
   const Index d = framing.frame_size(), s = vector(prior, "prior").size();
   require(d > 0 && s > 0, "mean and prior must not be empty");
   require_size(shift, s, "shift");
   require(novelty == nullptr || (novelty->frame_size() == d && novelty->n_states() == s),
           "novelty must have the states and the frames of the ratio");
+  const Index n_columns = framing.n_columns();
   return {std::move(framing),
           vector(prior, "prior"),
           least_ratio,
@@ -229,7 +255,8 @@ PooledRatio make_ratio(const Array& mean, const Array& scale, Index window, cons
           kernel_member(kernels, d, s),
           additive_member(additive, d, s),
           gaussian_member(gaussians, d, s),
-          std::move(novelty)};
+          std::move(novelty),
+          context_members(std::move(context_features), context, ahead, n_columns, s)};
 }
 
 using Evaluate = void (PooledRatio::*)(const ConstRows&, const Lengths&, int, bool, Rows) const;
@@ -342,7 +369,8 @@ void bind_ratio(py::module_& module) {
       .def(py::init(&make_ratio), py::kw_only(), py::arg("mean").noconvert(), py::arg("scale").noconvert(),
            py::arg("window"), py::arg("prior").noconvert(), py::arg("least_ratio"), py::arg("floor"),
            py::arg("shift").noconvert(), py::arg("kernel") = py::none(), py::arg("additive") = py::none(),
-           py::arg("gaussian") = py::none(), py::arg("novelty") = py::none())
+           py::arg("gaussian") = py::none(), py::arg("novelty") = py::none(), py::arg("context_features") = py::none(),
+           py::arg("context") = py::none(), py::arg("ahead") = py::none())
       .def("estimates", &estimates, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("n_threads") = 1,
            py::arg("single") = false,
            "theta_i^T phi(y) of the kernels, unclipped, (n, S); rows of NaN where a frame is missing.")

@@ -29,7 +29,9 @@ class LiveStreams {
     Framing framing = make_framing(mean, scale, window);
     require(ratio == nullptr || (ratio->n_states() == n_known && ratio->framing().frame_size() == framing.frame_size()),
             "ratio must have the states and the frames of the model");
-    return std::make_unique<LiveStreams>(Streams(std::move(framing), std::move(chain), n_known, lag), std::move(ratio));
+    auto context = ratio == nullptr ? nullptr : ratio->context();
+    return std::make_unique<LiveStreams>(
+        Streams(std::move(framing), std::move(chain), n_known, lag, std::move(context)), std::move(ratio));
   }
 
   Steps add(Index n) {
@@ -221,8 +223,11 @@ class LiveStreams {
     };
     if (ratio_ != nullptr) {
       return without_gil_if(recursion_work + taken.size() * ratio_->work_per_frame() >= kWorthReleasing, [&] {
+        RowMatrix features;
         streams_.frames(taken, frames, missing);
-        streamed_log_ratios(*ratio_, frames, missing, n_threads, {evidence.data(), evidence.rows(), evidence.cols()});
+        streams_.contexts(taken, features);
+        streamed_log_ratios(*ratio_, frames, missing, features, n_threads,
+                            {evidence.data(), evidence.rows(), evidence.cols()});
         return recurse();
       });
     }

@@ -24,6 +24,9 @@ void for_each_array(State& state, const Use& use) {
   use("exponent", state.exponent, std::vector<Index>{n, kept, state.n_states});
   use("evidence", state.evidence, std::vector<Index>{n, kept, state.n_columns});
   use("dt", state.dt, std::vector<Index>{n, kept});
+  use("n_context", state.n_context, std::vector<Index>{n});
+  use("context", state.context, std::vector<Index>{n, state.context_size});
+  use("last", state.last, std::vector<Index>{n, state.last_size});
 }
 
 // Flags are bytes in a snapshot.

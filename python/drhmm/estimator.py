@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +31,8 @@ from .data.labels import UNKNOWN, Codes, as_labels, encode, learn_classes
 from .data.sequences import Sequences, as_sequences
 from .data.tables import feature_names_of
 from .evidence.pooled import PooledEvidence, warn_of_far_classes
-from .features.frames import learn_framing, random_state_of
+from .features.context import LONGEST_WINDOW, MOST_COLUMNS, Context, learn_context
+from .features.frames import Framing, learn_framing, random_state_of
 from .files.serialization import as_json
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .learning.labelled import Settings, learn_labelled, learn_unlabelled, with_novelty
@@ -71,10 +72,15 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
     class_weight : dict or "balanced", optional
         Weight of each class, as in scikit-learn. It multiplies the weights of its time steps when ratios are learned,
         and of the transitions into it. A class with more weight is predicted more often.
-    durations : {"geometric", "negative-binomial"}
+    context : int, "auto" or None
+        What the past of a time step says: means, spreads and changes of its columns over windows, and convolutions, as
+        a further member of the pool. "auto": windows of 5, 17 and 65 samples up to twice the mean stay, if labels are
+        complete. An integer: the longest window, in time steps. None: every time step is seen by itself, or with its
+        `window`.
+    durations : {"auto", "geometric", "negative-binomial"}
         How long states last. Stays of a plain chain are geometric: the shortest are the most frequent.
         "negative-binomial" learns the shape of the stays of each state. It keeps the shapes only if they label held-out
-        sequences better than geometric stays.
+        sequences better than geometric stays; "auto" only if they are clearly better, and where labels are complete.
     min_duration : int, dict or array of shape (S,), optional
         The fewest time steps that a stay lasts: for all classes, by label, or for each. The first and the last stay
         of a sequence may be cut. Shorter stays in a fully labelled y count as that long. A mean stay below the minimum
@@ -224,7 +230,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         window: int = 1,
         ratio: Any = "pool",
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        durations: Literal["geometric", "negative-binomial"] = "geometric",
+        context: int | Literal["auto"] | None = "auto",
+        durations: Literal["auto", "geometric", "negative-binomial"] = "auto",
         min_duration: int | Mapping[Any, int] | npt.ArrayLike | None = None,
         novelty: bool = False,
         unknown: Any = "auto",
@@ -254,6 +261,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.window = window
         self.ratio = ratio
         self.class_weight = class_weight
+        self.context = context
         self.durations = durations
         self.min_duration = min_duration
         self.novelty = novelty
@@ -303,7 +311,11 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         check_number(self.tol, "tol", low=0)
         check_integer(self.n_init, "n_init", low=1)
         check_choice(self.em_update, "em_update", ("soft", "paper"))
-        check_choice(self.durations, "durations", ("geometric", "negative-binomial"))
+        check_choice(self.durations, "durations", ("auto", "geometric", "negative-binomial"))
+        if self.context is not None and not (isinstance(self.context, str) and self.context == "auto"):
+            if isinstance(self.context, str):
+                raise ValueError(f"context must be a number of time steps, 'auto' or None, got {self.context!r}")
+            check_integer(self.context, "context", low=2, high=LONGEST_WINDOW)
         thread_count(self.n_threads)
 
     def _given_scales(self) -> Array | None:
@@ -358,13 +370,26 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             raise ValueError("novelty=True needs a positive floor: without it no known state may be possible")
         return as_learner(source)
 
+    def _context(
+        self, learner: Learner, framing: Framing, sequences: Sequences, random_state: np.random.RandomState
+    ) -> Callable[[float], Context] | None:
+        """What makes the features of the past for a mean stay; None where the pool does not look at it."""
+        is_default = isinstance(learner, Pool) and learner.sources is None
+        if self.context is None or not is_default or framing.n_columns > MOST_COLUMNS:
+            return None
+        longest = None if isinstance(self.context, str) else int(self.context)
+        return lambda stay: learn_context(framing, sequences.samples, sequences.lengths, stay, longest, random_state)
+
     def _rules(self, classes: npt.NDArray[Any], codes: Codes | None = None) -> ChainRules:
         """How the chain is learned; `codes` of the labels are needed for balanced weights only."""
         weights = None
         if self.class_weight is not None:
             known = np.arange(len(classes)) if codes is None else codes[codes != UNKNOWN]
             weights = class_weights(self.class_weight, classes, known)
-        stays = DurationRules(self.durations == "negative-binomial", minimum_stays(self.min_duration, classes))
+        auto = self.durations == "auto" and (codes is None or (codes != UNKNOWN).all()) and self.min_duration is None
+        auto = auto and self.transition_temper == "cv" and self.transmat is None and self.class_weight is None
+        learned = self.durations == "negative-binomial" or auto
+        stays = DurationRules(learned, minimum_stays(self.min_duration, classes))
         return chain_rules(
             self.transition_prior, self.transmat, self.startprob, len(classes), weights, stays, self.transmat_init
         )
@@ -464,6 +489,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             self.em_update == "paper",
             threads,
             self.verbose,
+            self._context(learner, framing, sequences, random_state),
+            self.durations == "auto",
         )
         if training.labelled:
             if rules.initial is not None:
@@ -479,13 +506,14 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             transmat,
             startprob,
             prior,
-            evidence_of(learned.trained, framing, prior, learned.choice),
+            evidence_of(learned.trained, framing, prior, learned.choice, learned.past),
             Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None,
             feature_names,
             {name: as_json(value) for name, value in self.get_params(deep=False).items()}
             | {SCALE_REASON: learned.choice.reason, TYPICAL: _typical(sequences, training, learned.targets)},
             learned.stages,
             tempering,
+            other_tunings=learned.tunings,
         )
         if self.novelty and self.novelty_evidence == "calibrated":
             model = with_novelty(model, learned, training, random_state, threads)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from . import _core, recursion
 from .chain.durations import Durations, leaving_rates
 from .chain.native_chain import StageChain
-from .chain.tempering import Tempering
+from .chain.tempering import Tempering, tempered
 from .chain.unknown_state import Novelty, among_known
 from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .data.hints import by_name
@@ -25,6 +25,7 @@ from .data.tables import feature_names_of, names_mismatch
 from .data.times import Step
 from .data.user_warnings import warn
 from .evidence.pooled import Evidence, PooledEvidence
+from .evidence.tunings import Tuning
 from .evidence.unknown import Excursions, NoveltyEvidence
 from .exceptions import ImpossibleDataError
 from .features.frames import complete_rows
@@ -77,6 +78,8 @@ class Model:
         time step of each sequence. Filtering, fixed lags and streams do not know where a sequence ends.
     kept_alarm : tuple of float, or None
         The numbers of the alarm that `with_alarm` gave the model; see `own_alarm`.
+    other_tunings : mapping of str to Tuning
+        Scales, temper and prior shift for "filter" and "frame", if they were learned; see `tunings`.
 
     Examples
     --------
@@ -148,6 +151,7 @@ class Model:
     stages: Durations | None = None
     tempering: Tempering | None = None
     kept_alarm: tuple[float, ...] | None = None
+    other_tunings: Mapping[str, Tuning] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "transmat", read_only(as_transmat(self.transmat, len(self.classes))))
@@ -162,6 +166,7 @@ class Model:
         classes.setflags(write=False)
         object.__setattr__(self, "classes", classes)
         object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        object.__setattr__(self, "other_tunings", MappingProxyType(dict(self.other_tunings)))
         if self.feature_names is not None and len(self.feature_names) != self.n_features:
             raise ValueError(f"there are {len(self.feature_names)} feature_names for {self.n_features} columns")
         if self.feature_names is not None and len(set(self.feature_names)) != len(self.feature_names):
@@ -186,7 +191,9 @@ class Model:
 
     def __reduce__(self) -> tuple[object, ...]:
         parts = {item.name: getattr(self, item.name) for item in fields(self)}
-        return Model, tuple((parts | {"settings": dict(self.settings)}).values())
+        return Model, tuple(
+            (parts | {"settings": dict(self.settings), "other_tunings": dict(self.other_tunings)}).values()
+        )
 
     def __repr__(self) -> str:
         source = "" if isinstance(self.evidence, PooledEvidence) else f", {self.evidence}"
@@ -274,6 +281,42 @@ class Model:
         """How long states last: mean, shape and shortest stay of each, and the probability of every length."""
         return Durations.geometric(self.transmat) if self.stages is None else self.stages
 
+    @property
+    def tunings(self) -> dict[str, Tuning]:
+        """Scales, temper and prior shift for each kind of answer: "smooth", "filter" (also lags, streams) and "frame".
+
+        Examples
+        --------
+        >>> from drhmm import DensityRatioHMM
+        >>> from drhmm.datasets import blobs
+        >>> X, y = blobs(300, random_state=0)
+        >>> sorted(DensityRatioHMM(random_state=0).fit(X, y).model_.tunings)
+        ['filter', 'frame', 'smooth']
+        """
+        temper = 1.0 if self.tempering is None else self.tempering.temper
+        return {"smooth": Tuning(self.evidence.scales, temper, self.evidence.prior_shift), **self.other_tunings}
+
+    def tuned(self, kind: str) -> Model:
+        """The model whose evidence and chain are tuned for "filter" or "frame"; itself where nothing was learned."""
+        return self._tuned_models.get(kind, self)
+
+    @cached_property
+    def _tuned_models(self) -> dict[str, Model]:
+        chain = self if self.tempering is None else self.tempering
+        models = {}
+        for kind, tuning in self.other_tunings.items():
+            transmat, startprob, tempering = tempered(chain.transmat, chain.startprob, tuning.temper, self.prior)
+            models[kind] = replace(
+                self,
+                evidence=self.evidence.retuned(tuning),
+                transmat=transmat,
+                startprob=startprob,
+                tempering=tempering,
+                kept_alarm=None,
+                other_tunings={},
+            )
+        return models
+
     @cached_property
     def _chains(self) -> tuple[_core.Chain, _core.Chain]:
         """The chain of the known states, and that of all of them, the unknown last if there is one; built once."""
@@ -346,14 +389,16 @@ class Model:
 
     def _all_posteriors(self, sequences: Sequences, method: str, lag: int | None, threads: int) -> Array:
         """Posteriors of all states, (T, S), or (T, S + 1) with the unknown last."""
+        tuned = self.tuned(method if lag is None else "filter")
         if method == "frame":
-            # Every frame is a sequence of its own that starts from the training shares; there is no neighbour that
-            # could repeat or contradict its evidence, so that the evidence scale does not apply.
-            evidence = self._evidence(sequences, threads, with_novelty=False)
+            # Every frame is a sequence of its own that starts from the training shares. Without a tuning for frames the
+            # evidence scale, which is about neighbours that repeat each other, does not apply.
+            evidence = tuned._evidence(sequences, threads, with_novelty=False)
+            evidence = evidence / self.evidence.evidence_scale if tuned is self else evidence
             alone = np.ones(len(evidence), dtype=np.int64)
-            return recursion.filter(
-                evidence / self.evidence.evidence_scale, self.transmat, self.prior, lengths=alone, n_threads=threads
-            )
+            return recursion.filter(evidence, self.transmat, self.prior, lengths=alone, n_threads=threads)
+        if tuned is not self:
+            return tuned._all_posteriors(sequences, method, lag, threads)
         evidence = self._evidence(sequences, threads, self.novelty is not None)
         if lag is None:
             posteriors: Array = self._recurse(method, evidence, sequences, threads)

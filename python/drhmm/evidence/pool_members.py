@@ -29,6 +29,9 @@ VARIANCE_SHARE = 0.01
 #: Variance of a column that is constant but for rounding, as `features.learn_framing` leaves it.
 NEGLIGIBLE = 1e-120
 
+#: Standard deviations at which the features of a context are clipped.
+MOST_DEVIATIONS = 10.0
+
 #: Frames whose features are there at the same time.
 _BLOCK = 4096
 
@@ -236,6 +239,66 @@ class GaussianMember(_Arrays):
         return f"one Gaussian per state in {self.means.shape[1]} columns"
 
 
+@dataclass(frozen=True)
+class ContextMember(_Arrays):
+    """Least squares on the context: q_i = intercept_i + sum_f coefficient_fi clip((feature_f - center_f) / spread_f)."""
+
+    NAME: ClassVar[str] = "context"
+    AXES: ClassVar[dict[str, str]] = {"center": "F", "spread": "F", "intercept": "S", "coefficients": "F S"}
+    NUMBERS: ClassVar[tuple[str, ...]] = ("ridge",)
+
+    center: Array
+    spread: Array
+    intercept: Array
+    coefficients: Array
+    ridge: float
+    scale: float = 1.0
+
+    def arrays(self) -> tuple[Any, ...]:
+        """The arguments of the native core."""
+        return self.center, self.spread, self.intercept, self.coefficients, self.scale
+
+    def columns(self, features: Array) -> Array:
+        """1 and the standardised features, (n, 1 + F)."""
+        columns = np.empty((len(features), 1 + features.shape[1]))
+        columns[:, 0] = 1.0
+        standardised = (features - self.center) / self.spread
+        np.clip(standardised, -MOST_DEVIATIONS, MOST_DEVIATIONS, out=columns[:, 1:])
+        return columns
+
+    def sums(self, features: Array, targets: Array, weights: Array) -> Sums:
+        """F^T W F, F^T W M and 1^T W M."""
+        columns = self.columns(features)
+        weighted = columns * weights[:, None]
+        return {"gram": weighted.T @ columns, "moment": weighted.T @ targets, "mass": weights @ targets}
+
+    def learned_from(self, sums: Sums) -> Any:
+        """The member that the sums give; the intercept is free."""
+        theta = self.solution(sums, self.ridge)
+        return replace(self, intercept=theta[0], coefficients=np.ascontiguousarray(theta[1:]))
+
+    @staticmethod
+    def solution(sums: Sums, ridge: float) -> Array:
+        """Intercept and coefficients, (1 + F, S)."""
+        penalty = np.full(len(sums["gram"]), ridge * float(sums["gram"][0, 0]))
+        penalty[0] = 0.0
+        return _core.RegularizedGram(sums["gram"] + np.diag(penalty), 0.0).solve(np.ascontiguousarray(sums["moment"]))
+
+    def __str__(self) -> str:
+        return f"least squares on {len(self.center)} features of the past, ridge {self.ridge:g}"
+
+
+@dataclass(frozen=True)
+class AheadMember(ContextMember):
+    """The same of the time step `AHEAD` later: what the next samples say about this one. Offline only."""
+
+    NAME: ClassVar[str] = "ahead"
+
+
+#: Time steps that `AheadMember` looks ahead.
+AHEAD = 4
+
+
 def _variances(frames: Array) -> Array:
     """Of the columns; 1 for one that does not vary."""
     variances = frames.var(axis=0)
@@ -256,7 +319,9 @@ def _whitening(covariances: Array, ridge: Array) -> Array:
     raise ValueError("frames spread too far for Gaussians: standardise the columns")
 
 
-Member = KernelMember | AdditiveMember | GaussianMember
+Member = KernelMember | AdditiveMember | GaussianMember | ContextMember | AheadMember
 
 #: The kinds of members by name, in the order in which they are added up.
-KINDS: dict[str, type[Member]] = {kind.NAME: kind for kind in (KernelMember, AdditiveMember, GaussianMember)}
+KINDS: dict[str, type[Member]] = {
+    kind.NAME: kind for kind in (KernelMember, AdditiveMember, GaussianMember, ContextMember, AheadMember)
+}

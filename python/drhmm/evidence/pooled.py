@@ -13,8 +13,18 @@ import numpy.typing as npt
 from .. import _core
 from ..data.checks import Array, Lengths, read_only
 from ..data.user_warnings import warn
+from ..features.context import Context
 from ..features.frames import Framing, fair_draw
-from .pool_members import KINDS, AdditiveMember, GaussianMember, KernelMember, Member
+from .pool_members import (
+    KINDS,
+    AdditiveMember,
+    AheadMember,
+    ContextMember,
+    GaussianMember,
+    KernelMember,
+    Member,
+)
+from .tunings import Tuning
 from .unknown import NoveltyEvidence
 
 #: The largest that the smallest ratio of a member to its class share can be: beyond it, many classes would drown one.
@@ -69,6 +79,10 @@ class Evidence(Protocol):
         """The same with evidence for the unknown."""
         ...
 
+    def retuned(self, tuning: Tuning) -> Evidence:
+        """The same members with the exponents and the prior shift of a tuning."""
+        ...
+
     def streamed(self, with_novelty: bool) -> _core.PooledRatio | Callable[[Array], Array]:
         """What turns single frames into log ratios: the native core, or a function of frames (k, D)."""
         ...
@@ -85,7 +99,7 @@ class PooledEvidence:
 
     log w_i(y) = sum_m kappa_m log max(q_i^(m)(y) / p_i, least_ratio) + (sum_m kappa_m) beta (log p_i - mean_j log p_j)
     with class shares p (`prior`), the exponents kappa_m of the members, and beta the `prior_shift`. Least squares alone
-    is a pool of one. ``novelty`` is the evidence for the unknown. Without it, the unknown is what the kernels leave, as
+    is a pool of one. ``past`` has the features that `context` and `ahead` read. ``novelty`` is the evidence for the unknown. Without it, the unknown is what the kernels leave, as
     in the paper, and ``floor`` the smallest estimate of it.
     """
 
@@ -98,11 +112,19 @@ class PooledEvidence:
     gaussian: GaussianMember | None = None
     prior_shift: float = 0.0
     novelty: NoveltyEvidence | None = None
+    context: ContextMember | None = None
+    ahead: AheadMember | None = None
+    past: Context | None = None
     _native: _core.PooledRatio = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prior", read_only(self.prior))
         logs = np.log(self.prior)
+        members: dict[str, Any] = {name: member.arrays() for name, member in self.members.items()}
+        if self.past is not None and (self.context is not None or self.ahead is not None):
+            now = self.context if self.ahead is None or self.context is not None else replace(self.ahead, scale=0.0)
+            assert now is not None
+            members |= {"context_features": self.past.native, "context": now.arrays()}
         native = _core.PooledRatio(
             mean=self.framing.mean,
             scale=self.framing.scale,
@@ -111,7 +133,7 @@ class PooledEvidence:
             least_ratio=self.least_ratio,
             floor=self.floor,
             shift=self.evidence_scale * self.prior_shift * (logs - logs.mean()),
-            **{name: member.arrays() for name, member in self.members.items()},
+            **members,
             novelty=None if self.novelty is None else self.novelty.native,
         )
         object.__setattr__(self, "_native", native)
@@ -156,6 +178,14 @@ class PooledEvidence:
         """The same with evidence for the unknown."""
         return replace(self, novelty=novelty)
 
+    def retuned(self, tuning: Tuning) -> PooledEvidence:
+        """The same members with the exponents and the prior shift of a tuning; without those it does not have."""
+        members: dict[str, Any] = {
+            name: replace(member, scale=tuning.scales[name]) if tuning.scales.get(name, 0.0) > 0 else None
+            for name, member in self.members.items()
+        }
+        return replace(self, **members, prior_shift=tuning.prior_shift)
+
     def streamed(self, with_novelty: bool) -> _core.PooledRatio:
         """What turns single frames into log ratios."""
         return self._native
@@ -195,11 +225,18 @@ def warn_of_far_classes(reach: Array, classes: npt.NDArray[Any]) -> None:
 
 
 def pooled_evidence(
-    framing: Framing, prior: Array, floor: float, members: Iterable[Member], prior_shift: float = 0.0
+    framing: Framing,
+    prior: Array,
+    floor: float,
+    members: Iterable[Member],
+    prior_shift: float = 0.0,
+    past: Context | None = None,
 ) -> PooledEvidence:
     """Evidence of members, each with its own scale."""
     named: dict[str, Any] = {member.NAME: member for member in members}
-    return PooledEvidence(framing, prior, floor, least_ratio_of(floor, len(prior)), **named, prior_shift=prior_shift)
+    return PooledEvidence(
+        framing, prior, floor, least_ratio_of(floor, len(prior)), **named, prior_shift=prior_shift, past=past
+    )
 
 
 def frame_log_ratios(member: Member, prior: Array, floor: float, frames: Array, n_threads: int) -> Array:

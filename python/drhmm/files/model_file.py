@@ -21,7 +21,7 @@ from .serialization import DESCRIPTION, description_of, digest, parts_of, tensor
 from .strict_json import strict_json
 
 #: Version of the file format that this code writes and reads.
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 _KEY = "drhmm"
 _METADATA = ("checksum", "format_version", "library_version", "fingerprint", "feature_names", "settings", "alarm")

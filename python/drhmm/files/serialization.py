@@ -16,10 +16,12 @@ from ..chain.durations import Durations
 from ..chain.tempering import Tempering
 from ..chain.unknown_state import Novelty
 from ..data.checks import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number, shown
-from ..evidence.pool_members import KINDS, N_EDGES, Member
+from ..evidence.pool_members import KINDS, N_EDGES, AheadMember, ContextMember, Member
 from ..evidence.pooled import PooledEvidence
 from ..evidence.score_pvalues import LARGEST_SHAPE, N_KNOTS, ScoreTable
+from ..evidence.tunings import Tuning
 from ..evidence.unknown import Densities, Excursions, NoveltyEvidence
+from ..features.context import LONGEST_WINDOW, N_KERNELS, Context
 from ..features.frames import Framing
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ TENSORS = {"mean": "d", "scale": "d", "transmat": "S S", "startprob": "S", "prio
 #: Axes of the arrays of a tempered chain.
 TEMPERED = {"untempered.transmat": "S S", "untempered.startprob": "S", "untempered.end_weights": "S"}
 
-#: Axes of the arrays of evidence for the unknown: C kernel centres, K knots, E and F excursions of four numbers each.
-NOVELTY = Densities.AXES | {"knots": "2 K", "pvalues": "2 K", "sums": "E 4", "frames": "F 4"}
+#: Axes of the arrays of evidence for the unknown: C kernel centres, knots, and excursions of four numbers each.
+NOVELTY = Densities.AXES | {"knots": "2 knots", "pvalues": "2 knots", "sums": "sums 4", "frames": "frames 4"}
 
 #: Its numbers, those of each score as a list of two.
 NOVELTY_NUMBERS = ("width", "shapes", "spreads", "scales", "joint", "n_frames")
@@ -40,7 +42,7 @@ NOVELTY_NUMBERS = ("width", "shapes", "spreads", "scales", "joint", "n_frames")
 #: Kinds of class labels: truth values, integers, floats, text, dates and durations, or several of them.
 _DTYPE = re.compile(r"object|\|b1|\|[iu]1|<[iu][248]|<f[248]|<U\d+|<[mM]8(\[\d*[A-Za-z]+\])?")
 
-DESCRIPTION = ("classes", "evidence", "novelty", "temper", "stages")
+DESCRIPTION = ("classes", "evidence", "novelty", "temper", "stages", "tunings")
 
 #: How long states last, as `Durations` has it.
 STAGES = ("sizes", "stay", "skip")
@@ -65,6 +67,8 @@ def tensors_of(model: Model) -> dict[str, Array]:
         tensors["evidence_prior"] = model.evidence.prior
         for name, member in model.evidence.members.items():
             tensors |= {f"{name}.{array}": getattr(member, array) for array in member.AXES}
+        if model.evidence.past is not None:
+            tensors |= {f"past.{array}": getattr(model.evidence.past, array) for array in Context.AXES}
     if model.tempering is not None:
         tensors |= {name: getattr(model.tempering, name.partition(".")[2]) for name in TEMPERED}
     if model.evidence.novelty is not None:
@@ -103,7 +107,9 @@ def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
             name: {number: getattr(member, number) for number in ("scale", *member.NUMBERS)}
             for name, member in evidence.members.items()
         }
+        past = evidence.past
         described |= {"kind": "pool", "floor": evidence.floor, "least_ratio": evidence.least_ratio, "members": members}
+        described["past"] = None if past is None else {"windows": list(past.windows), "kinds": past.kinds}
     else:
         sources = [type(source) for source in getattr(evidence, "sources", {"": evidence}).values()]
         described |= {
@@ -123,6 +129,10 @@ def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
         },
         "temper": 1.0 if model.tempering is None else model.tempering.temper,
         "stages": None if stages is None else {name: getattr(stages, name).tolist() for name in STAGES},
+        "tunings": {
+            kind: {"scales": dict(tuning.scales), "temper": tuning.temper, "prior_shift": tuning.prior_shift}
+            for kind, tuning in model.other_tunings.items()
+        },
     }
 
 
@@ -230,15 +240,18 @@ def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window:
     sizes = {"d": tensors["mean"].size, "S": tensors["startprob"].size, "9": N_EDGES}
     sizes["D"] = window * sizes["d"]
     sizes |= {"10D": (N_EDGES + 1) * sizes["D"], "SD": sizes["S"] * sizes["D"]}
+    if "past.bias" in tensors:
+        sizes |= {"K": N_KERNELS, "F": len(np.atleast_1d(tensors["context.center"]))}
     if "kernel.theta" in tensors:
         sizes["B"] = len(np.atleast_1d(tensors["kernel.theta"]))
     if "novelty.weights" in tensors:
-        sizes |= {"C": tensors["novelty.weights"].size, "2": 2, "4": 4, "K": N_KNOTS}
+        sizes |= {"C": tensors["novelty.weights"].size, "2": 2, "4": 4, "knots": N_KNOTS}
     if min(sizes.values()) < 1:
         raise ValueError("an array is empty")
     if "novelty.weights" in tensors:
         sizes |= {
-            letter: len(np.atleast_1d(tensors[f"novelty.{name}"])) for letter, name in (("E", "sums"), ("F", "frames"))
+            letter: len(np.atleast_1d(tensors[f"novelty.{name}"]))
+            for letter, name in (("sums", "sums"), ("frames", "frames"))
         }
     for name, letters in axes.items():
         shape = tuple(sizes[letter] for letter in letters.split())
@@ -260,7 +273,7 @@ def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window:
 def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a `Model` from arrays and description; a ValueError says what is wrong with them."""
     evidence, temper = description["evidence"], check_number(description["temper"], "temper", low=0, high=1)
-    _check_keys(evidence, ("kind", "window", "floor", "least_ratio", "prior_shift", "members"), "evidence")
+    _check_keys(evidence, ("kind", "window", "floor", "least_ratio", "prior_shift", "members", "past"), "evidence")
     if evidence["kind"] != "pool":
         raise ValueError(f"evidence of the kind {evidence['kind']!r} cannot be read from a file")
     described = evidence["members"]
@@ -274,6 +287,8 @@ def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> di
             axes |= {f"novelty.{name}": letters for name, letters in NOVELTY.items()}
     for name in described:
         axes |= {f"{name}.{array}": letters for array, letters in KINDS[name].AXES.items()}
+    if evidence["past"] is not None:
+        axes |= {f"past.{array}": letters for array, letters in Context.AXES.items()}
     window = check_integer(evidence["window"], "window", low=1)
     check_tensors(tensors, axes, window)
     unknown = None
@@ -294,11 +309,58 @@ def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> di
             **{name: _member(name, described[name], tensors) for name in described},  # type: ignore[arg-type]
             prior_shift=check_number(evidence["prior_shift"], "prior_shift", low=-LARGEST, high=LARGEST),
             novelty=unknown,
+            past=_decode_past(evidence["past"], described, tensors),
         ),
         "novelty": novelty,
         "stages": decode_stages(description["stages"]),
         "tempering": None if temper == 1 else Tempering(temper, *(tensors[name] for name in TEMPERED)),
+        "other_tunings": _decode_tunings(description["tunings"], set(described)),
     }
+
+
+def _decode_past(described: Any, members: Mapping[str, Any], tensors: Mapping[str, Array]) -> Context | None:
+    """The features of the past, which the members `context` and `ahead` read, as they were described."""
+    readers = {ContextMember.NAME, AheadMember.NAME} & set(members)
+    if described is None:
+        if readers:
+            raise ValueError(f"the member {min(readers)} reads features of the past, and there are none")
+        return None
+    _check_keys(described, ("windows", "kinds"), "past")
+    windows = described["windows"]
+    if not isinstance(windows, list) or not windows or ContextMember.NAME not in readers:
+        raise ValueError("features of the past need a list of windows and the member context")
+    checked = tuple(check_integer(window, "windows", low=1, high=LONGEST_WINDOW) for window in windows)
+    kinds = check_integer(described["kinds"], "kinds", low=1, high=3)
+    arrays = {array: tensors[f"past.{array}"] for array in Context.AXES}
+    if list(checked) != sorted(checked) or not (arrays["scale"] > 0).all():
+        raise ValueError("windows of the past must be in ascending order, and its scale positive")
+    if not all((tensors[f"{name}.spread"] > 0).all() for name in readers):
+        raise ValueError("the spread of a feature of the past must be positive")
+    past = Context(**arrays, windows=checked, kinds=kinds)
+    if len(tensors["context.center"]) != past.size:
+        raise ValueError(f"the past has {past.size} features, but context reads {len(tensors['context.center'])}")
+    return past
+
+
+def _decode_tunings(described: Any, members: set[str]) -> dict[str, Tuning]:
+    """The tunings of filtering and of single frames, as they were described."""
+    if not isinstance(described, dict) or not set(described) <= {"filter", "frame"}:
+        raise ValueError(f"tunings must be some of filter, frame, found {shown(described)}")
+    tunings = {}
+    for kind, values in described.items():
+        _check_keys(values, ("scales", "temper", "prior_shift"), f"the tuning {kind}")
+        scales = values["scales"]
+        if not isinstance(scales, dict) or not scales or not set(scales) <= members:
+            raise ValueError(f"the tuning {kind} has scales of other members")
+        checked = {
+            name: check_number(scale, f"scale of {name}", low=1 / LARGEST, high=LARGEST)
+            for name, scale in scales.items()
+        }
+        temper = check_number(values["temper"], "temper", low=0, high=1, low_open=True)
+        tunings[kind] = Tuning(
+            checked, temper, check_number(values["prior_shift"], "prior_shift", low=-LARGEST, high=LARGEST)
+        )
+    return tunings
 
 
 def _decode_novelty(described: Any, tensors: Mapping[str, Array]) -> NoveltyEvidence | None:

@@ -9,18 +9,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..chain.stays import Stays
 from ..chain.tempering import tempered
 from ..chain.transitions import ChainRules, count_transitions
-from ..data.checks import Array, read_only
+from ..data.checks import Array, Lengths, read_only
 from ..data.labels import Codes
 from ..data.sequences import Sequences
-from ..evidence.pool_members import KernelMember, Sums, added
+from ..evidence.pool_members import AheadMember, ContextMember, KernelMember, Sums, added
 from ..evidence.pooled import PooledEvidence, warn_of_far_classes
 from ..features.frames import complete_rows
 from ..files.serialization import as_json
 from ..model import Model
+from .context import context_sums
 
 #: Settings that may change between blocks: labelled blocks give the same model whatever they are.
 FREE = ("n_threads", "verbose", "max_iter", "tol", "n_init", "em_update")
@@ -48,7 +50,11 @@ class Statistics:
         given = np.ones(len(rows)) if weights is None else np.ascontiguousarray(weights[rows])
         counts = count_transitions(codes, sequences.unbroken, evidence.n_states)
         stays = Stays.of(codes, sequences.unbroken)
-        return cls._of_frames(evidence, np.ascontiguousarray(frames[rows]), codes[rows], given, *counts, stays)
+        sums = cls._of_frames(evidence, np.ascontiguousarray(frames[rows]), codes[rows], given, *counts, stays)
+        if evidence.past is not None:
+            targets = np.eye(evidence.n_states)[codes[rows]]
+            sums.sums.update(sums_of_context(evidence, sequences.samples, sequences.unbroken, rows, targets, given))
+        return sums
 
     @classmethod
     def nothing(cls, evidence: PooledEvidence) -> Statistics:
@@ -69,7 +75,12 @@ class Statistics:
         stays: Stays,
     ) -> Statistics:
         targets = np.eye(evidence.n_states)[codes]
-        sums = {name: member.sums(frames, targets, weights) for name, member in evidence.members.items()}
+        sums = {
+            name: member.sums(np.empty((0, len(member.center))), np.empty((0, evidence.n_states)), np.empty(0))
+            if isinstance(member, ContextMember)
+            else member.sums(frames, targets, weights)
+            for name, member in evidence.members.items()
+        }
         return cls(sums, weights @ targets, counts, starts, stays)
 
     @classmethod
@@ -143,6 +154,22 @@ class PartialFit:
             tempering=tempering,
         )
         return replace(self, model=model, statistics=total)
+
+
+def sums_of_context(
+    evidence: PooledEvidence,
+    samples: Array,
+    lengths: Lengths,
+    rows: npt.NDArray[np.int64],
+    targets: Array,
+    weights: Array,
+) -> dict[str, Sums]:
+    """The sums of the members that read the context, from the complete frames at `rows`."""
+    assert evidence.past is not None and evidence.context is not None
+    everywhere = np.zeros((len(samples), targets.shape[1])), np.zeros(len(samples))
+    everywhere[0][rows], everywhere[1][rows] = targets, weights
+    found = context_sums(evidence.past, evidence.context, samples, lengths, *everywhere)
+    return {name: found[name] for name in (ContextMember.NAME, AheadMember.NAME) if name in evidence.members}
 
 
 def pooled_evidence_of(model: Model) -> PooledEvidence:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,21 +14,32 @@ from ..chain.stays import Stays
 from ..chain.transitions import ChainRules, count_transitions
 from ..data.checks import Array
 from ..data.user_warnings import warn
+from ..evidence.pool_members import AheadMember
 from ..evidence.pooled import least_ratio_of
+from ..evidence.tunings import Tuning
 from ..evidence.unknown import beside, learn_novelty
+from ..features.context import Context
 from ..model import Model
 from ..ratios.learner import Learner, Trained
 from ..ratios.source import checked_log_ratios
 from ..system.progress import no_progress, progress_bar
 from ..tuning.scales import Choice, HeldOutSmoothing
+from .context import learn_context_members
 from .em import EMResult, run_em
 from .starts import best_starts
 from .training_frames import FEW, TrainingFrames
 
+#: By how much shapes of durations must lower the objective, in units of the square root of the number of runs.
+SHAPE_LEAD = 0.25
+
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of learning, as in `DensityRatioHMM`; scales and temper are None where they are to be learned."""
+    """Settings of learning, as in `DensityRatioHMM`; scales and temper are None where they are to be learned.
+
+    ``context`` makes the features of the past for a mean stay. With ``cautious_shapes``, shapes of durations must be
+    clearly better than a plain chain.
+    """
 
     evidence_scale: Array | None
     transition_temper: float | None
@@ -40,11 +51,16 @@ class Settings:
     paper: bool
     n_threads: int
     verbose: bool
+    context: Callable[[float], Context] | None = None
+    cautious_shapes: bool = False
 
 
 @dataclass(frozen=True)
 class Learned:
-    """Fitted sources, how much they count, and a chain; ``targets`` are the soft labels they were learned from."""
+    """Fitted sources, how much they count, and a chain; ``targets`` are the soft labels they were learned from.
+
+    ``choice`` is for smoothing, ``others`` for filtering and single frames. ``past`` is what context members read.
+    """
 
     trained: list[Trained]
     choice: Choice
@@ -55,6 +71,17 @@ class Learned:
     n_iter: int = 1
     converged: bool = True
     history: list[float] = field(default_factory=list)
+    others: dict[str, Choice] = field(default_factory=dict)
+    past: Context | None = None
+
+    @property
+    def tunings(self) -> dict[str, Tuning]:
+        """What was chosen for filtering and for single frames."""
+        return {kind: self._tuning(choice) for kind, choice in self.others.items()}
+
+    def _tuning(self, choice: Choice) -> Tuning:
+        names = [one.name for one in self.trained][: len(choice.scales)]
+        return Tuning(dict(zip(names, choice.scales.tolist(), strict=True)), choice.temper, choice.prior_shift)
 
 
 def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings) -> Learned:
@@ -84,9 +111,25 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
     if can_judge:
         task = training.task(targets, judge, progress_bar("cross-validation") if settings.verbose else no_progress)
     trained = learner.learn(task, can_judge)
+    past = None
+    if can_judge and settings.context is not None and settings.evidence_scale is None:
+        past = settings.context(training.n_rows / smoothings[-1].n_runs)
+        trained = [*trained, *learn_context_members(training, past, targets, task.prior, settings.floor)]
     choices = [_choice(learner, trained, smoothing, training, task.prior) for smoothing in smoothings]
-    best = min(range(len(chains)), key=lambda k: choices[k].objective)
-    return Learned(trained, choices[best], targets, *chains[best])
+    best = len(chains) - 1
+    if len(chains) > 1:
+        lead = choices[-1].objective - choices[0].objective
+        needed = SHAPE_LEAD * np.sqrt(smoothings[-1].n_runs) if settings.cautious_shapes else 0.0
+        best = 0 if not can_judge or lead > needed else 1
+        if not can_judge and settings.cautious_shapes:
+            best = 1
+    others = {}
+    if can_judge and settings.evidence_scale is None:
+        live = [one for one in trained if one.name != AheadMember.NAME]
+        for kind in ("filter", "frame"):
+            judge_kind = _smoothing(training, chains[best], settings, kind, task.prior)
+            others[kind] = _choice(learner, live, judge_kind, training, task.prior)
+    return Learned(trained, choices[best], targets, *chains[best], others=others, past=past)
 
 
 def learn_unlabelled(
@@ -136,7 +179,11 @@ def learn_unlabelled(
 
 
 def _smoothing(
-    training: TrainingFrames, chain: tuple[Array, Array, Durations | None], settings: Settings
+    training: TrainingFrames,
+    chain: tuple[Array, Array, Durations | None],
+    settings: Settings,
+    kind: str = "smooth",
+    prior: Array | None = None,
 ) -> HeldOutSmoothing:
     """The judge of held-out evidence at the frames that can be judged."""
     transmat, startprob, stages = chain
@@ -150,6 +197,8 @@ def _smoothing(
         settings.n_threads,
         settings.learns_shift,
         stages,
+        kind,
+        prior,
     )
 
 
@@ -172,13 +221,14 @@ def with_novelty(
     novelty = model.novelty
     assert novelty is not None
     expected = novelty.rate * novelty.duration
-    known = _held_out_evidence(model, learned, training)
+    live = model.tuned("filter")
+    known = _held_out_evidence(live, learned, training)
 
     def mean_novelty(log_evidence: Array) -> float:
         rows = np.flatnonzero(~np.isnan(log_evidence) & ~np.isnan(known).any(axis=1))
         evidence = np.full((len(known), model.n_states + 1), np.nan)
         evidence[rows] = beside(known[rows], log_evidence[rows], model.prior)
-        posteriors = recursion.run("filter", model.chain, training.spread(evidence), training.lengths, None, n_threads)
+        posteriors = recursion.run("filter", live.chain, training.spread(evidence), training.lengths, None, n_threads)
         return float(posteriors[training.rows[rows], -1].mean()) if len(rows) > 0 else 0.0
 
     evidence = learn_novelty(
@@ -200,10 +250,12 @@ def _held_out_evidence(model: Model, learned: Learned, training: TrainingFrames)
     logs = np.log(model.prior)
     total: Array = np.zeros((len(training.frames), model.n_states))
     total += model.evidence.evidence_scale * model.evidence.prior_shift * (logs - logs.mean())
-    for one, scale in zip(learned.trained, learned.choice.scales, strict=True):
-        if scale > 0:
+    scales = model.evidence.scales
+    for one in learned.trained:
+        if (scale := scales.get(one.name, 0.0)) > 0:
             held_out = one.held_out
             if held_out is None:
+                assert one.source is not None
                 held_out = checked_log_ratios(one.source, training.frames, model.n_states)
             total += scale * held_out
     return total

@@ -11,7 +11,16 @@ import numpy.typing as npt
 
 from .. import _core
 from ..chain.unknown_state import among_known
-from ..data.checks import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, refuse_masked, thread_count
+from ..data.checks import (
+    LONGEST_GAP,
+    Array,
+    as_matrix,
+    as_sample,
+    as_steps,
+    check_integer,
+    refuse_masked,
+    thread_count,
+)
 from ..data.tables import values_by_name
 from ..exceptions import SnapshotError
 from ..recursion import raise_failure
@@ -41,11 +50,12 @@ class _Live:
         self._watches: list[Watch] = []
         self._lag = check_integer(lag, "lag", low=0, high=snapshots.LONGEST_LAG)
         self._n_columns = model.n_features
-        streamed = model.evidence.streamed(model.novelty is not None)
+        tuned = model.tuned("filter")
+        streamed = tuned.evidence.streamed(model.novelty is not None)
         self._evaluate = None if isinstance(streamed, _core.PooledRatio) else streamed
         framing = model.evidence.framing
         self._live = _core.LiveStreams(
-            chain=model.chain,
+            chain=tuned.chain,
             mean=framing.mean,
             scale=framing.scale,
             window=framing.window,

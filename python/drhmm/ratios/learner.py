@@ -61,14 +61,14 @@ class Task:
 
 @dataclass(frozen=True)
 class Trained:
-    """A fitted source and its name in a pool.
+    """A fitted source and its name in a pool; None stands for a member that reads more than frames.
 
     ``member`` has the arrays of a native member. ``held_out`` has the log ratios (N, S) of the frames of each fold,
     learned from the other folds, if they were asked for.
     """
 
     name: str
-    source: RatioSource
+    source: RatioSource | None
     member: Member | None = None
     held_out: Array | None = None
 
@@ -161,6 +161,7 @@ class _Refits:
 
     def __call__(self, targets: Array) -> Array:
         (trained,) = self.trained(targets, hold_out=False)
+        assert trained.source is not None
         return checked_log_ratios(trained.source, self.task.frames, targets.shape[1])
 
     def trained(self, targets: Array, hold_out: bool) -> list[Trained]:

@@ -12,7 +12,9 @@ from sklearn.base import BaseEstimator
 
 from ..data.checks import Array, Lengths, check_number, thread_count
 from ..evidence.pooled import Evidence, pooled_evidence
+from ..evidence.tunings import Tuning
 from ..evidence.unknown import NoveltyEvidence, beside
+from ..features.context import Context
 from ..features.frames import Framing, check_basis, complete_rows, random_state_of
 from ..system.threads import limited_threads, with_own_threads
 from ..tuning.folds import contiguous_folds
@@ -26,9 +28,11 @@ from .source import RatioSource, as_training, check_fitted, check_masses, check_
 #: The most columns of a frame with additive and Gaussian members: their sums grow with the square of the columns.
 MOST_COLUMNS = 200
 
-#: The scales of kernel, additive and Gaussian members at which the search starts, and those without enough data.
-START_SCALES = (0.5, 0.1, 0.5)
-USUAL_SCALES = (0.5, 0.0, 0.5)
+#: The scales of kernel, additive, Gaussian, context and ahead members at which the search starts, and those of the
+#: first three without enough data.
+START_SCALES = (0.5, 0.1, 0.5, 0.1, 0.1)
+USUAL_SCALES = (0.5, 0.0, 0.5, 0.0, 0.0)
+N_OF_FRAMES = 3
 
 
 class Pool(BaseEstimator):  # type: ignore[misc]
@@ -133,9 +137,9 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         return _FirstFollows(first.updates(task, paper=paper, search=search), others, task)
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:
-        """The scales of the three default members, or equal ones."""
-        if self.sources is None and n_members == len(START_SCALES):
-            return np.array(START_SCALES), np.array(USUAL_SCALES)
+        """The scales of the default members, with or without those of the context, or equal ones."""
+        if self.sources is None and n_members >= N_OF_FRAMES:
+            return np.array(START_SCALES[:n_members]), np.array(USUAL_SCALES[:n_members])
         return equal_scales(n_members)
 
     @with_own_threads
@@ -145,7 +149,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         check_masses(weights @ targets)
         folds = contiguous_folds([len(frames)])
         trained = self.learn(Task(frames, targets, weights, folds, sample_weight is not None), hold_out=False)
-        self.sources_ = {one.name: one.source for one in trained}
+        self.sources_ = {one.name: one.source for one in trained if one.source is not None}
         self.scales_ = dict(zip(self.sources_, self.usual_scales(len(trained))[1].tolist(), strict=True))
         self.n_states_ = targets.shape[1]
         return self
@@ -177,17 +181,19 @@ class _FirstFollows:
         return named([*self.updates.trained(targets, hold_out), *joined])
 
 
-def evidence_of(trained: Sequence[Trained], framing: Framing, prior: Array, choice: Choice) -> Evidence:
+def evidence_of(
+    trained: Sequence[Trained], framing: Framing, prior: Array, choice: Choice, past: Context | None = None
+) -> Evidence:
     """Evidence for inference: arrays if all members are native and of different kinds, the sources otherwise.
 
     Leaves out members of scale 0.
     """
     used = [(one, scale) for one, scale in zip(trained, choice.scales, strict=True) if scale > 0]
     members = [replace(one.member, scale=float(scale)) for one, scale in used if one.member is not None]
-    floors = {float(getattr(one.source, "floor", np.nan)) for one, _ in used}
+    floors = {float(getattr(one.source, "floor", np.nan)) for one, _ in used if one.source is not None}
     if len({member.NAME for member in members}) == len(used) and len(floors) == 1:
-        return pooled_evidence(framing, prior, floors.pop(), members, choice.prior_shift)
-    sources = {one.name: one.source for one, _ in used}
+        return pooled_evidence(framing, prior, floors.pop(), members, choice.prior_shift, past)
+    sources = {one.name: one.source for one, _ in used if one.source is not None}
     return SourceEvidence(framing, prior, sources, [float(scale) for _, scale in used], choice.prior_shift)
 
 
@@ -233,6 +239,11 @@ class SourceEvidence:
     def with_novelty(self, novelty: NoveltyEvidence) -> SourceEvidence:
         """The same with evidence for the unknown."""
         return replace(self, novelty=novelty)
+
+    def retuned(self, tuning: Tuning) -> SourceEvidence:
+        """The same sources with the exponents and the prior shift of a tuning."""
+        scales = [tuning.scales.get(name, 0.0) for name in self.sources]
+        return replace(self, exponents=scales, prior_shift=tuning.prior_shift)
 
     def streamed(self, with_novelty: bool) -> Callable[[Array], Array]:
         """What turns single frames into log ratios."""

@@ -1,4 +1,7 @@
-"""How much evidence counts: scales of a pool, the temper of its chain and the prior shift, by held-out smoothing."""
+"""How much evidence counts: scales of a pool, the temper of its chain and the prior shift, for each kind of answer.
+
+They are chosen by what smoothing, filtering or single frames make of held-out evidence.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from scipy.optimize import minimize
 from .. import _core
 from ..chain.durations import Durations
 from ..chain.native_chain import StageChain
-from ..chain.tempering import power, unreachable
+from ..chain.tempering import power, tempered, unreachable
 from ..data.checks import Array, Lengths
 
 #: Judged frames below which nothing can be said.
@@ -26,13 +29,19 @@ SCALE_PULL, TEMPER_PULL, SHIFT_PULL = 0.002, 0.5, 0.5
 SCALE_BOUNDS, TEMPER_BOUNDS, SHIFT_BOUNDS = (-14.0, 3.0), (0.05, 1.0), (-3.0, 3.0)
 
 #: Starts of the search: a temper, and powers of two by which the usual scales are multiplied.
-STARTS = ((1.0, range(1, -11, -1)), (0.5, range(0, -6, -1)))
+STARTS = ((1.0, range(1, -11, -1)), (0.5, range(0, -6, -1)), (0.1, range(1, -4, -1)))
 
 #: Scales and tempers at which kernel widths and regularisation are compared.
 JUDGE_SCALES = (2.0**-8, 2.0**-6, 2.0**-4, 2.0**-2, 1.0)
 JUDGE_TEMPERS = (1.0, 0.5)
 
 MOST_ITERATIONS = 40
+
+#: Step of the temper in the finite difference of the loss of filtering.
+TEMPER_STEP = 1e-4
+
+#: What each kind of answer is called.
+SPOKEN = {"smooth": "smoothing", "filter": "filtering", "frame": "single frames"}
 
 #: The most that one held-out frame may say against a state, in nats.
 LARGEST = 500.0
@@ -74,6 +83,10 @@ class HeldOutSmoothing:
         Threads.
     learns_shift : bool
         Whether the prior shift is learned with the scales.
+    kind : {"smooth", "filter", "frame"}
+        What is judged: smoothed or filtered posteriors, or those of single frames, which know no chain.
+    prior : array of shape (S,), optional
+        Class shares, for single frames.
     stages : Durations, optional
         How long states last, where stays are not geometric: the chain is not tempered then, and the loss has no
         derivatives.
@@ -90,7 +103,10 @@ class HeldOutSmoothing:
         n_threads: int,
         learns_shift: bool = True,
         stages: Durations | None = None,
+        kind: str = "smooth",
+        prior: Array | None = None,
     ) -> None:
+        self.kind, self.log_prior = kind, None if prior is None else np.log(prior)
         kept = np.zeros(len(codes), dtype=bool)
         self.lengths: Lengths = []
         self.n_runs = 0
@@ -108,7 +124,9 @@ class HeldOutSmoothing:
         self.scales, self.n_threads, self.learns_shift = scales, n_threads, learns_shift
         # Powers of a chain that falls apart are no chain, and stages have no powers: nothing is tempered.
         self._staged = None if stages is None else StageChain.of(transmat, startprob, stages)
-        cannot = self._staged is not None or unreachable(transmat) is not None
+        cannot = self._staged is not None or unreachable(transmat) is not None or kind == "frame"
+        self._log_transmat = np.log(np.where(transmat > 0, transmat, 1.0))
+        self._log_startprob = np.log(np.where(startprob > 0, startprob, 1.0))
         self.temper = 1.0 if temper is None and cannot else temper
 
     @property
@@ -119,20 +137,24 @@ class HeldOutSmoothing:
     @property
     def has_gradient(self) -> bool:
         """Whether the loss has derivatives."""
-        return self._staged is None
+        return self._staged is None or self.kind == "frame"
 
     def value(self, evidence: Array, temper: float) -> float:
         """Minus the summed log posterior from evidence at the judged rows, on the chain that inference runs on."""
-        if self._staged is None:
+        if self._staged is None or self.kind == "frame":
             return self.loss(evidence, temper, with_gradient=False)[0]
         judged = np.flatnonzero(self._codes >= 0)
-        smoothed = self._staged.run("smooth", evidence, self.lengths, None, self.n_threads)
+        smoothed = self._staged.run(self.kind, evidence, self.lengths, None, self.n_threads)
         posteriors = smoothed[judged, self._codes[judged]]
         return -float(np.log(np.maximum(posteriors, np.finfo(float).tiny)).sum())
 
-    def loss(self, evidence: Array, temper: float, with_gradient: bool) -> tuple[float, Array, Array, Array]:
-        """The value for a chain without stages, and its derivatives."""
-        return _core.smoothing_loss(
+    def loss(self, evidence: Array, temper: float, with_gradient: bool) -> tuple[float, Array, float]:
+        """The value for a chain without stages, and its derivatives by evidence (T, S) and by the temper."""
+        if self.kind == "frame":
+            return self._frame_loss(evidence)
+        if self.kind == "filter":
+            return self._filter_loss(evidence, temper, with_gradient)
+        loss, by_evidence, by_transitions, by_start = _core.smoothing_loss(
             evidence,
             self._codes,
             power(self.transmat, temper),
@@ -141,6 +163,34 @@ class HeldOutSmoothing:
             with_gradient,
             self.n_threads,
         )
+        by_temper = (by_transitions * self._log_transmat).sum() + (by_start * self._log_startprob).sum()
+        return loss, by_evidence, float(by_temper)
+
+    def _frame_loss(self, evidence: Array) -> tuple[float, Array, float]:
+        """Minus the log of p_i w_i / sum_j p_j w_j, and its derivatives."""
+        judged = np.flatnonzero((self._codes >= 0) & ~np.isnan(evidence).any(axis=1))
+        logs, truth = evidence[judged] + self.log_prior, self._codes[judged]
+        logs = logs - logs.max(axis=1, keepdims=True)
+        logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
+        by_evidence = np.zeros_like(evidence)
+        by_evidence[judged] = np.exp(logs)
+        by_evidence[judged, truth] -= 1.0
+        return -float(logs[np.arange(len(judged)), truth].sum()), by_evidence, 0.0
+
+    def _filter_loss(self, evidence: Array, temper: float, with_gradient: bool) -> tuple[float, Array, float]:
+        """The loss on the tempered chain that streams run on; its derivative by the temper is a finite difference."""
+        loss, by_evidence = self._filtered(evidence, temper, with_gradient)
+        by_temper = 0.0
+        if with_gradient and self.temper is None:
+            other = temper - TEMPER_STEP if temper > 0.5 else temper + TEMPER_STEP
+            by_temper = (self._filtered(evidence, other, False)[0] - loss) / (other - temper)
+        return loss, by_evidence, by_temper
+
+    def _filtered(self, evidence: Array, temper: float, with_gradient: bool) -> tuple[float, Array]:
+        n_states = len(self.startprob)
+        transmat, startprob, _ = tempered(self.transmat, self.startprob, temper, np.full(n_states, 1 / n_states))
+        transmat, startprob = np.ascontiguousarray(transmat), np.ascontiguousarray(startprob)
+        return _core.filtering_loss(evidence, self._codes, transmat, startprob, self.lengths, with_gradient)
 
     def _rows_of(self, log_ratios: Array) -> Array:
         """The rows that are judged, their maximum at 0. A held-out estimate of zero is a guess: it excludes nothing."""
@@ -171,7 +221,22 @@ class HeldOutSmoothing:
             return replace(known, reason=few)
         judged = np.stack([self._rows_of(member) for member in members.values() if member is not None])
         objective = _Objective(self, judged, prior, starts, given)
-        tried = [objective.free_of(np.log2(starts) + step, temper) for temper, steps in STARTS for step in steps]
+        tempers = STARTS if self.temper is None else STARTS[:1]
+        # A temper of 1 is where most sets end; others are searched from their own best start.
+        found = [self._descend(objective, starts, temper, steps) for temper, steps in tempers]
+        best, objective_value = min(found, key=lambda one: one[1])
+        scales, temper, shift = objective.all_of(best)
+        return Choice(
+            scales if given is None else given,
+            temper,
+            shift,
+            f"{SPOKEN[self.kind]} of {self.n_judged} held-out frames in {self.n_runs} runs of one state",
+            objective_value,
+        )
+
+    def _descend(self, objective: _Objective, starts: Array, temper: float, steps: range) -> tuple[Array, float]:
+        """The parameters to which the best start of a temper leads, and their objective."""
+        tried = [objective.free_of(np.log2(starts) + step, temper) for step in steps]
         result = minimize(
             objective if self.has_gradient else objective.value,
             min(tried, key=objective.value),
@@ -180,14 +245,7 @@ class HeldOutSmoothing:
             bounds=np.array([*[SCALE_BOUNDS] * len(starts), TEMPER_BOUNDS, SHIFT_BOUNDS])[objective.is_free],
             options={"maxiter": MOST_ITERATIONS},
         )
-        scales, temper, shift = objective.all_of(result.x)
-        return Choice(
-            scales if given is None else given,
-            temper,
-            shift,
-            f"smoothing of {self.n_judged} held-out frames in {self.n_runs} runs of one state",
-            float(result.fun),
-        )
+        return result.x, float(result.fun)
 
     def _given(self, names: Sequence[str], usual: Array) -> Array | None:
         """The scale of each member if scales are given; a single one is shared among them as the usual ones are."""
@@ -213,8 +271,6 @@ class _Objective:
         self.without_gaps = np.where(np.isnan(members), 0.0, members)
         logs = np.log(prior)
         self.shift = logs - logs.mean()
-        self.log_transmat = np.log(np.where(smoothing.transmat > 0, smoothing.transmat, 1.0))
-        self.log_startprob = np.log(np.where(smoothing.startprob > 0, smoothing.startprob, 1.0))
         is_free = given is None
         scales = starts if given is None else np.maximum(given, 2.0 ** SCALE_BOUNDS[0])
         self.fixed = np.array([*np.log2(scales), 1.0 if smoothing.temper is None else smoothing.temper, 0.0])
@@ -249,10 +305,9 @@ class _Objective:
     def __call__(self, free: Array) -> tuple[float, Array]:
         scales, temper, beta = self.all_of(free)
         evidence = self._evidence(scales, beta)
-        loss, by_evidence, by_transitions, by_start = self.smoothing.loss(evidence, temper, with_gradient=True)
+        loss, by_evidence, by_temper = self.smoothing.loss(evidence, temper, with_gradient=True)
         by_shift = float((by_evidence @ self.shift).sum())
         by_members = np.tensordot(self.without_gaps, by_evidence, 2) + beta * by_shift
-        by_temper = (by_transitions * self.log_transmat).sum() + (by_start * self.log_startprob).sum()
         gradient = np.array([*(by_members * scales * np.log(2)), by_temper, scales.sum() * by_shift])
         factor = self.smoothing.n_runs / self.smoothing.n_judged
         steps = np.log2(scales) - np.log2(self.starts)

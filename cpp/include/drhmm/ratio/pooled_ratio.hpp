@@ -14,6 +14,7 @@
 #include "drhmm/parallel.hpp"
 #include "drhmm/ratio/additive_tables.hpp"
 #include "drhmm/ratio/class_gaussians.hpp"
+#include "drhmm/ratio/context_ridge.hpp"
 #include "drhmm/ratio/kernel_expansion.hpp"
 #include "drhmm/ratio/novelty_evidence.hpp"
 
@@ -31,6 +32,16 @@ struct KernelEstimate {
   KernelExpansion<float> single;
 };
 
+// What the past of a time step says, and what the past of the time step kAhead later does: in batch only, for the scale
+// of `ahead`.
+struct ContextMembers {
+  static constexpr Index kAhead = 4;
+
+  std::shared_ptr<const Context> context;
+  PoolMember<ContextRidge> now;
+  std::optional<PoolMember<ContextRidge>> ahead;
+};
+
 // log w_i(y) = sum_m kappa_m log max(q_i^(m)(y) / prior_i, least_ratio) + shift_i, up to a constant per row. Least
 // squares alone is a pool of one member. Members of scale 0 are not evaluated.
 class PooledRatio {
@@ -40,7 +51,8 @@ class PooledRatio {
   PooledRatio(Framing framing, Vector prior, double least_ratio, double floor, Vector shift,
               std::optional<PoolMember<KernelEstimate>> kernels, std::optional<PoolMember<AdditiveTables>> additive,
               std::optional<PoolMember<ClassGaussians>> gaussians,
-              std::shared_ptr<const NoveltyEvidence> novelty = nullptr)
+              std::shared_ptr<const NoveltyEvidence> novelty = nullptr,
+              std::optional<ContextMembers> context = std::nullopt)
       : framing_(std::move(framing)),
         prior_(std::move(prior)),
         least_ratio_(least_ratio),
@@ -50,9 +62,12 @@ class PooledRatio {
         kernels_(std::move(kernels)),
         additive_(std::move(additive)),
         gaussians_(std::move(gaussians)),
-        novelty_(std::move(novelty)) {}
+        novelty_(std::move(novelty)),
+        context_(std::move(context)) {}
 
   const Framing& framing() const { return framing_; }
+  // What the features of streams are made by; null if no member looks at the past.
+  std::shared_ptr<const Context> context() const { return context_ ? context_->context : nullptr; }
   Index n_states() const { return prior_.size(); }
   bool has_kernels() const { return kernels_.has_value(); }
   bool sees_novelty() const { return has_kernels() || novelty_ != nullptr; }
@@ -64,6 +79,7 @@ class PooledRatio {
     if (uses(additive_)) work += additive_->estimate.work_per_frame();
     if (uses(gaussians_)) work += gaussians_->estimate.work_per_frame();
     if (novelty_) work += novelty_->work_per_frame();
+    if (context_) work += context_->context->work_per_frame() + context_->now.estimate.work_per_frame();
     return work;
   }
 
@@ -86,7 +102,10 @@ class PooledRatio {
                   Rows out) const {
     for_each_block(samples, lengths, n_threads,
                    [&](Index first, const RowMatrix& frames, const std::vector<char>& missing) {
-                     evidence(frames, missing, single, first, out);
+                     RowMatrix past;
+                     if (context_ && compares(out.cols()))
+                       past = context_evidence(samples, lengths, first, frames.rows());
+                     evidence(frames, missing, single, first, past, out);
                    });
   }
 
@@ -99,24 +118,35 @@ class PooledRatio {
     return size + static_cast<std::size_t>(n_states());
   }
 
-  // out (S), or (S + 1) with novelty, for one given frame (D).
-  void log_ratios_of_one(const double* frame, bool is_missing, double* scratch, double* out, Index n_columns) const {
+  // out (S), or (S + 1) with novelty, for one given frame (D) and the features of its context, if there is one.
+  void log_ratios_of_one(const double* frame, bool is_missing, const double* features, double* scratch, double* out,
+                         Index n_columns) const {
     if (is_missing) {
       std::fill(out, out + n_columns, std::numeric_limits<double>::quiet_NaN());
       return;
     }
     std::fill(out, out + n_states(), 0.0);
     double* const rest = scratch + n_states();
-    if (compares(n_columns)) known_of_one(frame, scratch, rest, out, n_columns);
+    if (compares(n_columns)) {
+      known_of_one(frame, scratch, rest, out, n_columns);
+      if (context_) add_context(features, scratch, out);
+    }
     if (n_columns > n_states()) {
       if (novelty_) beside_known(novelty_->log_evidence_of_one(frame, rest), out);
       keep_within_reach(out);
     }
   }
 
-  // The same for one block of given frames: rows first..first+count-1 of out.
-  void frame_log_ratios(const RowMatrix& frames, const std::vector<char>& missing, Index first, Rows out) const {
-    evidence(frames, missing, false, first, out);
+  // The same for one block of given frames: rows first..first+count-1 of out. features: (count, F), or empty.
+  void frame_log_ratios(const RowMatrix& frames, const std::vector<char>& missing, const RowMatrix& features,
+                        Index first, Rows out) const {
+    RowMatrix past;
+    if (context_ && compares(out.cols())) {
+      past.setZero(frames.rows(), n_states());
+      Vector values(n_states());
+      for (Index k = 0; k < frames.rows(); ++k) add_context(features.row(k).data(), values.data(), past.row(k).data());
+    }
+    evidence(frames, missing, false, first, past, out);
   }
 
  private:
@@ -210,8 +240,33 @@ class PooledRatio {
     }
   }
 
+  // total (S) += what the context says of one time step. values: scratch (S).
+  void add_context(const double* features, double* values, double* total) const {
+    context_->now.estimate.estimates_of_one(features, values);
+    add_logs(values, context_->now.scale, total);
+  }
+
+  // What the context says of time steps first..first+count-1, (count, S).
+  RowMatrix context_evidence(const ConstRows& samples, const std::vector<Index>& lengths, Index first,
+                             Index count) const {
+    const ContextReader reader(*context_->context, samples, lengths);
+    const Index more = context_->ahead ? ContextMembers::kAhead : 0;
+    RowMatrix features, total = RowMatrix::Zero(count, n_states());
+    reader.read(first, std::min(count + more, samples.rows() - first), features);
+    Vector values(n_states());
+    for (Index k = 0; k < count; ++k) {
+      double* const row = total.row(k).data();
+      add_context(features.row(k).data(), values.data(), row);
+      if (!context_->ahead) continue;
+      const Index later = std::min(first + k + ContextMembers::kAhead, reader.last_of(first + k)) - first;
+      context_->ahead->estimate.estimates_of_one(features.row(later).data(), values.data());
+      add_logs(values.data(), context_->ahead->scale, row);
+    }
+    return total;
+  }
+
   // Rows first.. of out: the evidence of the known states, and of the unknown if it is what the kernels leave.
-  void known(const RowMatrix& frames, bool single, Index first, Rows& out) const {
+  void known(const RowMatrix& frames, bool single, Index first, const RowMatrix& past, Rows& out) const {
     const Index count = frames.rows(), s = n_states();
     RowMatrix values(count, s), total = RowMatrix::Zero(count, s);
     if (kernels_ && (kernels_->scale != 0 || leaves_novelty(out.cols()))) {
@@ -235,14 +290,16 @@ class PooledRatio {
       values.colwise() -= log_sums;
       total += gaussians_->scale * values.cwiseMax(log_least_density_ratio_);
     }
+    if (past.size() > 0) total += past;
     out.block(first, 0, count, s) = total.rowwise() + shift_.transpose();
   }
 
-  // Rows first.. of out: the evidence of frames (count, D).
-  void evidence(const RowMatrix& frames, const std::vector<char>& missing, bool single, Index first, Rows& out) const {
+  // Rows first.. of out: the evidence of frames (count, D), and of their context, past (count, S), or empty.
+  void evidence(const RowMatrix& frames, const std::vector<char>& missing, bool single, Index first,
+                const RowMatrix& past, Rows& out) const {
     const Index count = frames.rows(), s = n_states();
     out.block(first, 0, count, s).setZero();
-    if (compares(out.cols())) known(frames, single, first, out);
+    if (compares(out.cols())) known(frames, single, first, past, out);
     if (out.cols() > s) {
       if (novelty_) {
         RowMatrix scores;
@@ -306,6 +363,7 @@ class PooledRatio {
   std::optional<PoolMember<AdditiveTables>> additive_;
   std::optional<PoolMember<ClassGaussians>> gaussians_;
   std::shared_ptr<const NoveltyEvidence> novelty_;
+  std::optional<ContextMembers> context_;
 };
 
 }  // namespace drhmm

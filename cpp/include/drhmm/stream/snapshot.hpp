@@ -15,6 +15,7 @@ namespace drhmm {
 struct Snapshot {
   Index n_rows, kept, n_states, n_columns;
   Index n_samples_columns, past_size;          // columns of a sample, numbers of the window without the newest sample
+  Index context_size, last_size;               // numbers of the context and of the last values; 0 without it
   std::vector<char> live, wide;                // (rows)
   std::vector<std::int64_t> n_frames, n_past;  // (rows)
   std::vector<double> past;                    // (rows, past_size)
@@ -22,6 +23,8 @@ struct Snapshot {
   std::vector<std::int64_t> exponent;          // (rows, kept, states)
   std::vector<double> evidence;                // (rows, kept, columns)
   std::vector<std::int64_t> dt;                // (rows, kept)
+  std::vector<std::int64_t> n_context;         // (rows) samples of the context, if evidence looks at it
+  std::vector<double> context, last;           // (rows, context_size), (rows, last_size)
 
   Snapshot(const Streams& streams, Index rows)
       : n_rows(rows),
@@ -30,6 +33,8 @@ struct Snapshot {
         n_columns(streams.chain().n_columns()),
         n_samples_columns(streams.framing().n_columns()),
         past_size((streams.framing().window - 1) * n_samples_columns),
+        context_size(streams.context() == nullptr ? 0 : streams.context()->history() * n_samples_columns),
+        last_size(streams.context() == nullptr ? 0 : n_samples_columns),
         live(size(1)),
         wide(size(1)),
         n_frames(size(1)),
@@ -38,11 +43,14 @@ struct Snapshot {
         mantissa(size(kept * n_states)),
         exponent(size(kept * n_states)),
         evidence(size(kept * n_columns)),
-        dt(size(kept)) {}
+        dt(size(kept)),
+        n_context(size(1)),
+        context(size(context_size)),
+        last(size(last_size)) {}
 
   static Snapshot of(const Streams& streams) {
     Snapshot state(streams, streams.n_rows());
-    for (Index i = 0; i < state.n_rows; ++i) state.set(i, streams.row(i), streams.engine());
+    for (Index i = 0; i < state.n_rows; ++i) state.set(i, streams.row(i), streams);
     return state;
   }
 
@@ -65,6 +73,15 @@ struct Snapshot {
       streams.add();
       streams.row(i).live = live[row] != 0;
       streams.row(i).window.restore(past.data() + i * past_size, n_past[row]);
+      if (empty.context() != nullptr) {
+        const double *const own = context.data() + i * context_size, *const values = last.data() + i * last_size;
+        const auto is_number = [](double value) { return std::isfinite(value); };
+        require(n_context[row] >= 0 && n_context[row] <= empty.context()->history() &&
+                    std::all_of(own, own + context_size, is_number) &&
+                    std::all_of(values, values + last_size, is_number),
+                "the context of a row is out of range");
+        streams.row(i).past->restore(*empty.context(), own, n_context[row], values);
+      }
       std::vector<LiveSequence::Kept> frames;
       for (Index k = 0; k < std::min<std::int64_t>(n_frames[row], kept); ++k) {
         LiveSequence::Kept frame;
@@ -95,7 +112,8 @@ struct Snapshot {
  private:
   std::size_t size(Index each) const { return static_cast<std::size_t>(n_rows * each); }
 
-  void set(Index i, const Streams::Row& from, const LiveEngine& engine) {
+  void set(Index i, const Streams::Row& from, const Streams& streams) {
+    const LiveEngine& engine = streams.engine();
     const auto row = static_cast<std::size_t>(i);
     live[row] = from.live ? 1 : 0;
     wide[row] = from.sequence.is_wide() ? 1 : 0;
@@ -103,6 +121,12 @@ struct Snapshot {
     n_past[row] = from.window.n_past();
     const auto n_used = static_cast<std::ptrdiff_t>(n_past[row] * n_samples_columns);
     std::copy(from.window.past().end() - n_used, from.window.past().end(), past.begin() + (i + 1) * past_size - n_used);
+    if (from.past) {
+      n_context[row] = from.past->n_samples();
+      const std::vector<double> own = from.past->past(*streams.context());
+      std::copy(own.begin(), own.end(), context.begin() + i * context_size);
+      std::copy(from.past->last().begin(), from.past->last().end(), last.begin() + i * last_size);
+    }
     for (Index k = 0; k < from.sequence.n_kept(); ++k) {
       const LiveSequence::Kept frame = from.sequence.kept(engine, from.sequence.n_kept() - 1 - k);
       dt[static_cast<std::size_t>(i * kept + k)] = frame.dt;

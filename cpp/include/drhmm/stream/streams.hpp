@@ -6,9 +6,11 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "drhmm/features/context.hpp"
 #include "drhmm/features/sample_window.hpp"
 #include "drhmm/parallel.hpp"
 #include "drhmm/ratio/pooled_ratio.hpp"
@@ -33,15 +35,22 @@ class Streams {
     bool live;
     // Evidence for the unknown of the newest frame; NaN where there is none.
     double unknown = std::numeric_limits<double>::quiet_NaN();
+    std::optional<ContextState> past;  // if the evidence looks at it
   };
 
-  // If the chain has n_known + 1 columns, the last one is the unknown.
-  Streams(Framing framing, std::shared_ptr<const Chain> chain, Index n_known, Index lag)
-      : framing_(std::move(framing)), chain_(std::move(chain)), n_known_(n_known), lag_(lag) {
+  // If the chain has n_known + 1 columns, the last one is the unknown. context: what evidence sees of the past, or
+  // null.
+  Streams(Framing framing, std::shared_ptr<const Chain> chain, Index n_known, Index lag,
+          std::shared_ptr<const Context> context = nullptr)
+      : framing_(std::move(framing)),
+        chain_(std::move(chain)),
+        n_known_(n_known),
+        lag_(lag),
+        context_(std::move(context)) {
     engines_.push_back(chain_->live());
   }
   // A copy has its own scratch memory.
-  Streams(const Streams& other) : Streams(other.framing_, other.chain_, other.n_known_, other.lag_) {
+  Streams(const Streams& other) : Streams(other.framing_, other.chain_, other.n_known_, other.lag_, other.context_) {
     first_free_ = other.first_free_;
     rows_ = other.rows_;
   }
@@ -50,6 +59,7 @@ class Streams {
 
   const Framing& framing() const { return framing_; }
   const Chain& chain() const { return *chain_; }
+  const Context* context() const { return context_.get(); }
   const LiveEngine& engine() const { return engines_[0]; }
   Index n_known() const { return n_known_; }
   Index lag() const { return lag_; }
@@ -68,13 +78,16 @@ class Streams {
         return first_free_++;
       }
     }
-    rows_.push_back({SampleWindow(framing_), LiveSequence(chain_->n_columns(), lag_), true});
+    rows_.push_back({SampleWindow(framing_), LiveSequence(chain_->n_columns(), lag_), true,
+                     std::numeric_limits<double>::quiet_NaN(), std::nullopt});
+    if (context_) rows_.back().past.emplace(*context_);
     return first_free_++;
   }
 
   void reset(Index i) {
     row(i).window.clear();
     row(i).sequence.clear();
+    if (row(i).past) row(i).past->clear();
     row(i).unknown = std::numeric_limits<double>::quiet_NaN();
   }
 
@@ -98,6 +111,20 @@ class Streams {
       const auto place = static_cast<std::size_t>(k);
       const SampleWindow& window = row(step.rows[place]).window;
       missing[place] = !window.frame(framing_, step.samples.row(k).data(), step.dt[place], frames.row(k).data());
+    }
+  }
+
+  // features (k, F) <- the context of the samples; nothing if evidence does not look at it. The rows stay as they are
+  // until `advance`.
+  void contexts(const RowSamples& step, RowMatrix& features) {
+    if (!context_) return;
+    features.resize(step.size(), context_->size());
+    proposed_.clear();
+    for (Index k = 0; k < step.size(); ++k) {
+      const auto place = static_cast<std::size_t>(k);
+      proposed_.push_back(*row(step.rows[place]).past);
+      proposed_.back().push(*context_, step.samples.row(k).data(), step.dt[place]);
+      proposed_.back().features(*context_, features.row(k).data());
     }
   }
 
@@ -132,6 +159,7 @@ class Streams {
       const auto place = static_cast<std::size_t>(k);
       Row& target = row(step.rows[place]);
       target.window.push(framing_, step.samples.row(k).data(), step.dt[place]);
+      if (context_) std::swap(*target.past, proposed_[place]);
       target.sequence.commit(engine());
       if (n_known_ < n_columns()) target.unknown = evidence(k, n_known_);
     }
@@ -147,12 +175,20 @@ class Streams {
     evidence_.resize(static_cast<std::size_t>(n_columns()));
     posterior_.resize(static_cast<std::size_t>(n_columns()));
     const bool complete = only.window.frame(framing_, sample, dt, frame_.data());
-    ratio.log_ratios_of_one(frame_.data(), !complete, scratch_.data(), evidence_.data(), n_columns());
+    if (context_) {
+      if (proposed_.empty()) proposed_.emplace_back(*context_);
+      proposed_[0] = *only.past;
+      proposed_[0].push(*context_, sample, dt);
+      features_.resize(static_cast<std::size_t>(context_->size()));
+      proposed_[0].features(*context_, features_.data());
+    }
+    ratio.log_ratios_of_one(frame_.data(), !complete, features_.data(), scratch_.data(), evidence_.data(), n_columns());
     const Status status = only.sequence.propose(engine(), evidence_.data(), dt, posterior_.data(), has_answer);
     if (!status.ok()) return status;
     if (has_answer && !among_known(posterior_.data(), answer))
       return {Outcome::none_known, status.frame, status.column};
     only.window.push(framing_, sample, dt);
+    if (context_) std::swap(*only.past, proposed_[0]);
     only.sequence.commit(engine());
     if (n_known_ < n_columns()) only.unknown = evidence_[static_cast<std::size_t>(n_known_)];
     return status;
@@ -185,22 +221,25 @@ class Streams {
   Index lag_;
   Index first_free_ = 0;
   std::vector<Row> rows_;
-  std::vector<double> frame_, scratch_, evidence_, posterior_;  // memory of advance_one
+  std::vector<double> frame_, features_, scratch_, evidence_, posterior_;  // memory of advance_one
+  std::shared_ptr<const Context> context_;
+  std::vector<ContextState> proposed_;  // the pasts that rows have after this step
 };
 
-// out (k, S) <- log ratios of frames (k, D), block by block.
+// out (k, S) <- log ratios of frames (k, D) and of the features of their context (k, F), block by block.
 inline void streamed_log_ratios(const PooledRatio& ratio, const RowMatrix& frames, const std::vector<char>& missing,
-                                int n_threads, Rows out) {
+                                const RowMatrix& features, int n_threads, Rows out) {
   constexpr Index kBlock = 128;
   if (frames.rows() <= kBlock) {
-    ratio.frame_log_ratios(frames, missing, 0, out);
+    ratio.frame_log_ratios(frames, missing, features, 0, out);
     return;
   }
   parallel_for((frames.rows() + kBlock - 1) / kBlock, n_threads, [&](Index block) {
     const Index first = block * kBlock;
     const Index count = std::min(kBlock, frames.rows() - first);
     const auto begin = missing.begin() + first;
-    ratio.frame_log_ratios(frames.middleRows(first, count), {begin, begin + count}, first, out);
+    const RowMatrix own = features.size() > 0 ? features.middleRows(first, count) : RowMatrix();
+    ratio.frame_log_ratios(frames.middleRows(first, count), {begin, begin + count}, own, first, out);
   });
 }
 

@@ -1,0 +1,129 @@
+"""What the past of a time step says: statistics over windows and convolutions, and how they are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+from ..data.checks import Array, Lengths, read_only
+from .frames import Framing
+
+#: Windows that statistics look at, in samples; those beyond twice the mean stay are left out.
+WINDOWS = (5, 17, 65)
+
+#: The longest window, in samples.
+LONGEST_WINDOW = 2**20
+
+#: Columns of samples and statistics, at most: the longest window goes first, then log changes, then log spreads.
+MOST_STATISTICS = 120
+
+#: Columns of a sample up to which the context is looked at.
+MOST_COLUMNS = 200
+
+#: Convolutions: 84 patterns of nine taps at each of three dilations, on signed sums of at most nine columns.
+N_KERNELS = 252
+MOST_SUMMED = 9
+
+#: Time steps whose outputs the biases of the convolutions are learned from, at most.
+MOST_OUTPUTS = 4000
+
+#: A bias is this much above a quantile of outputs, so that rounding does not decide ties.
+ABOVE_TIES = 1e-9
+
+#: Time steps whose features are there at the same time.
+BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Context:
+    """The features of the past of a time step.
+
+    The sample itself; mean, log spread and log change (the first `kinds` of them) of every column over each of the
+    `windows`; and for each convolution the share of its last five outputs above its bias. `mean` and `scale` (d,)
+    standardise samples, `signs` (d, 252) are the signed sums of columns that convolutions read, `bias` (252,) their
+    biases. `drhmm.reference.context` has the formulas.
+    """
+
+    AXES: ClassVar[dict[str, str]] = {"mean": "d", "scale": "d", "signs": "d K", "bias": "K"}
+
+    mean: Array
+    scale: Array
+    windows: tuple[int, ...]
+    kinds: int
+    signs: Array
+    bias: Array
+    native: _core.Context = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in self.AXES:
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+        native = _core.Context(
+            mean=self.mean,
+            scale=self.scale,
+            windows=list(self.windows),
+            kinds=self.kinds,
+            signs=self.signs,
+            bias=self.bias,
+        )
+        object.__setattr__(self, "native", native)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Context, tuple(getattr(self, item.name) for item in fields(self) if item.init)
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        return len(self.mean) * (1 + self.kinds * len(self.windows)) + len(self.bias)
+
+    def blocks(self, samples: Array, lengths: Lengths) -> Iterator[tuple[slice, Array]]:
+        """Rows and their features, block by block."""
+        for first in range(0, len(samples), BLOCK):
+            count = min(BLOCK, len(samples) - first)
+            yield slice(first, first + count), self.native.features(samples, lengths, first, count)
+
+    def features(self, samples: Array, lengths: Lengths) -> Array:
+        """Features of all time steps, (T, F)."""
+        return self.native.features(samples, lengths, 0, len(samples))
+
+
+def learn_context(
+    framing: Framing,
+    samples: Array,
+    lengths: Lengths,
+    mean_stay: float,
+    longest: int | None,
+    random_state: np.random.RandomState,
+) -> Context:
+    """Windows up to twice the mean stay, or up to the `longest`, random convolutions, and biases among their outputs."""
+    limit = 2 * mean_stay if longest is None else longest
+    windows = [w for w in WINDOWS if w <= limit] or [WINDOWS[0] if longest is None else longest]
+    if longest is not None and windows[-1] < longest:
+        windows.append(longest)
+    d, kinds = samples.shape[1], 3
+    while d * (1 + kinds * len(windows)) > MOST_STATISTICS and len(windows) > 1:
+        windows.pop()
+    while d * (1 + kinds * len(windows)) > MOST_STATISTICS and kinds > 1:
+        kinds -= 1
+    signs = np.zeros((d, N_KERNELS))
+    for kernel in range(N_KERNELS):
+        size = min(d, int(2 ** random_state.uniform(0, np.log2(min(d, MOST_SUMMED) + 1))))
+        signs[random_state.choice(d, size, replace=False), kernel] = random_state.choice([-1.0, 1.0], size)
+    context = Context(framing.mean, framing.scale, tuple(windows), kinds, signs, np.zeros(N_KERNELS))
+    # Of single rows, spread evenly: the outputs of a row need the rows before it.
+    chosen = np.unique(np.linspace(0, len(samples) - 1, min(MOST_OUTPUTS, len(samples))).astype(int))
+    outputs = np.vstack([context.native.features(samples, lengths, int(row), 1, outputs=True) for row in chosen])
+    quantiles = random_state.uniform(0.1, 0.9, N_KERNELS)
+    bias = np.array([np.quantile(own, q) for own, q in zip(outputs.T, quantiles, strict=True)])
+    return replace(context, bias=bias + ABOVE_TIES * (1 + np.abs(bias)))
+
+
+def rows_ahead(lengths: Lengths, steps: int) -> npt.NDArray[np.int64]:
+    """The row `steps` time steps later in the same sequence, or the last one, for every row."""
+    ends = np.repeat(np.cumsum(lengths), lengths) - 1
+    later: npt.NDArray[np.int64] = np.minimum(np.arange(len(ends)) + steps, ends)
+    return later

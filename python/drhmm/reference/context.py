@@ -1,0 +1,60 @@
+"""Features of the past of a time step, written to be read."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from .features import Array
+
+TAPS, DILATIONS, POOLED, LEAST = 9, (1, 2, 4), 5, 1e-3
+
+
+def context_features(
+    samples: Array, mean: Array, scale: Array, windows: list[int], kinds: int, signs: Array, bias: Array
+) -> Array:
+    """Features (T, F) of one sequence (T, d): the samples, their statistics, and pooled convolutions."""
+    z = filled((samples - mean) / scale)
+    return np.hstack([z, *[statistics(z, w)[kind] for w in windows for kind in range(kinds)], pooled(z, signs, bias)])
+
+
+def filled(z: Array) -> Array:
+    """Each NaN replaced by the value before it in its column; 0 before there is one."""
+    z = z.copy()
+    for t in range(len(z)):
+        before = z[t - 1] if t > 0 else np.zeros(z.shape[1])
+        z[t] = np.where(np.isnan(z[t]), before, z[t])
+    return z
+
+
+def last(z: Array, t: int, n: int) -> Array:
+    """The n samples up to t, (n, d); the first sample stands for all before it."""
+    return z[np.maximum(np.arange(t - n + 1, t + 1), 0)]
+
+
+def statistics(z: Array, w: int) -> tuple[Array, Array, Array]:
+    """Mean, log(sd + .001) and log(mean |difference| + .001) of the last w samples, (T, d) each."""
+    windows = [last(z, t, w) for t in range(len(z))]
+    changes = [np.abs(np.diff(last(z, t, w + 1), axis=0)).mean(axis=0) for t in range(len(z))]
+    mean, spread = [np.array([f(window, axis=0) for window in windows]) for f in (np.mean, np.std)]
+    return mean, np.log(spread + LEAST), np.log(np.array(changes) + LEAST)
+
+
+def convolutions(z: Array, signs: Array) -> Array:
+    """Outputs (T, 252): three taps have the weight 2, six have -1, on signed sums of columns."""
+    outputs = np.empty((len(z), signs.shape[1]))
+    patterns = [np.where(np.isin(np.arange(TAPS), taps), 2.0, -1.0) for taps in combinations(range(TAPS), 3)]
+    for t in range(len(z)):
+        for group, dilation in enumerate(DILATIONS):
+            taps = last(z, t, (TAPS - 1) * dilation + 1)[::dilation]  # (9, d), the oldest first
+            for k, pattern in enumerate(patterns):
+                kernel = group * len(patterns) + k
+                outputs[t, kernel] = pattern @ (taps @ signs[:, kernel])
+    return outputs
+
+
+def pooled(z: Array, signs: Array, bias: Array) -> Array:
+    """The share of the last five outputs above the bias, (T, 252)."""
+    above = (convolutions(z, signs) > bias).astype(float)
+    return np.array([last(above, t, POOLED).mean(axis=0) for t in range(len(above))])
