@@ -22,6 +22,15 @@ MORE = {
     "eeg_eye": ("UCI EEG Eye State (CC BY 4.0): a control, in which nobody can know anything", "5 contiguous groups"),
 }
 
+#: Raw or nearly raw signals, with folds of their own: where they are from, rows of a sequence that are used (the first
+#: ones), and every how many of these.
+RAW = {
+    "gait_back": ("CyrilVoisard/ipol_dataset_1 (AGPL-3), 50 Hz raw lower-back IMU of 19 people", 620, 1),
+    "eye_gaze": ("Andersson et al. 2017, EyeMovementDetectorEvaluation (GPL-3), 250 Hz raw gaze", 1000, 1),
+    "driver": ("jair-jr/driverBehaviorDataset (no licence stated), 10 Hz phone IMU", None, 2),
+    "heart_sound": ("davidspringer/Springer-Segmentation-Code (GPL-3), 100 Hz log band energies", 1700, 1),
+}
+
 #: Words of made-up languages: letters follow one another by a chain, and each is a handwritten digit of scikit-learn.
 WORD_LENGTH, N_WORDS = 8, 400
 
@@ -42,11 +51,12 @@ class Set:
 
 
 def all_sets(folder):
-    """The ten splits, the six later sets, digits in words and sines, in this order."""
+    """The ten splits, the six later sets, the raw signals, digits in words and sines, in this order."""
     found = [
         Set(split.name, split.words, [(split.train, split.test)], split.window) for split in labelled_splits(folder)
     ]
     found += [_later(folder, name, rule) for name, (_, rule) in MORE.items()]
+    found += [raw_set(folder, name) for name in RAW]
     found += [digit_words(), digit_words(clusters=10)]
     return found + [switching_sines(noise) for noise in (0.25, 0.5)]
 
@@ -55,18 +65,34 @@ def sources():
     """Lines that say where every set is from."""
     lines = [f"- {name}: {source}." for name, source in SOURCES.items() if name != "skab"]
     lines += [f"- {name}: {source}; {rule}." for name, (source, rule) in MORE.items()]
+    lines += [f"- {name}: {source}; folds of the file." for name, (source, _, _) in RAW.items()]
     return [
         *lines,
         "- digits: scikit-learn's handwritten digits in made-up words; sines: `drhmm.datasets`, the paper's toy.",
     ]
 
 
-def _later(folder, name, rule):
+def _arrays(folder, name, source, *names):
     path = Path(folder) / f"{name}.npz"
     if not path.is_file():
-        raise DataError(f"--data: {folder} has no {name}.npz ({MORE[name][0]}).")
+        raise DataError(f"--data: {folder} has no {name}.npz ({source}).")
     with np.load(path, allow_pickle=False) as archive:
-        X, y, lengths = archive["X"], archive["y"], archive["lengths"]
+        return [archive[key] for key in ("X", "y", "lengths", *names)]
+
+
+def raw_set(folder, name):
+    """A raw signal; sequences of fold -1 are never tested."""
+    source, first, step = RAW[name]
+    X, y, lengths, folds = _arrays(folder, name, source, "folds")
+    ends = np.cumsum(lengths)
+    rows = [np.arange(end - n, end)[:first:step] for n, end in zip(lengths, ends, strict=True)]
+    X, y, lengths = X[np.concatenate(rows)], y[np.concatenate(rows)], np.array([len(own) for own in rows])
+    words = f"folds of the file, {'all' if first is None else f'first {first}'} rows" + (", every second" * (step == 2))
+    return Set(name, words, [_cut(X, y, lengths, folds != k) for k in np.unique(folds[folds >= 0])])
+
+
+def _later(folder, name, rule):
+    X, y, lengths = _arrays(folder, name, MORE[name][0])
     n = len(lengths)
     group = {"leave one out": np.arange(n), "5 contiguous groups": np.arange(n) * 5 // n, "day mod 5": np.arange(n) % 5}
     return Set(name, rule, [_cut(X, y, lengths, group[rule] != k) for k in np.unique(group[rule])])
