@@ -18,7 +18,7 @@ KINDS = ["plain", "window", "novelty", "forbidden", "rare", "hard", "classifier"
 
 @functools.cache
 def model(kind):
-    """A learned model with three states and two columns.
+    """A learned model with three states and two columns; "plain" and "novelty" look at the context.
 
     "forbidden" and "hard" have zeros in their chain, "rare" tiny numbers as well; "hard" has no floor and narrow
     kernels, too, so that frames exclude states and can be impossible. Those with "stages" have shapes and shortest
@@ -27,11 +27,11 @@ def model(kind):
     X, y = blobs(3, n_frames=400, separation=8.0 if kind == "hard" else 2.0)
     settings = {
         "plain": {"window": 1},
-        "window": {"window": 4},
+        "window": {"window": 4, "context": None},
         "novelty": {"window": 2, "novelty": True},
         "forbidden": {"window": 3, "evidence_scale": 300.0},
         "rare": {"window": 1, "evidence_scale": 20.0},
-        "hard": {"window": 1, "floor": 0.0, "sigma": 0.3},
+        "hard": {"window": 1, "floor": 0.0, "sigma": 0.3, "context": None},
         "classifier": {"window": 2, "ratio": FromClassifier(LogisticRegression())},
         "stages": {"window": 2, "transition_temper": 1.0},
         "stages and novelty": {"window": 1, "novelty": True, "transition_temper": 1.0},
@@ -44,7 +44,7 @@ def model(kind):
     transmat = np.array([[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.2, 0.0, 0.8]])
     if kind == "rare":
         transmat = np.array([[1.0, 1e-15, 0.0], [1e-200, 1.0, 1e-13], [0.0, 1e-300, 1.0]])
-    return replace(learned, transmat=transmat, startprob=np.array([0.5, 0.5, 0.0]), tempering=None)
+    return replace(learned, transmat=transmat, startprob=np.array([0.5, 0.5, 0.0]), tempering=None, other_tunings={})
 
 
 def impossible():

@@ -133,15 +133,19 @@ class TestInference:
 
     def test_methods_are_the_recursions_on_the_evidence(self, data, fitted):
         X, _ = data
-        chain = (fitted.log_ratios(X), fitted.transmat_, fitted.startprob_)
+        chain, live = [
+            (model.log_ratios(X), model.transmat, model.startprob)
+            for model in (fitted.model_, fitted.model_.tuned("filter"))
+        ]
         assert_array_equal(fitted.predict_proba(X, method="smooth"), recursion.smooth(*chain))
-        assert_array_equal(fitted.predict_proba(X, method="filter"), recursion.filter(*chain))
-        assert_array_equal(fitted.predict_proba(X, lag=3), recursion.fixed_lag(*chain, 3))
-        assert_array_equal(fitted.predict(X, lag=3), recursion.fixed_lag(*chain, 3).argmax(axis=1))
+        assert_array_equal(fitted.predict_proba(X, method="filter"), recursion.filter(*live))
+        assert_array_equal(fitted.predict_proba(X, lag=3), recursion.fixed_lag(*live, 3))
+        assert_array_equal(fitted.predict(X, lag=3), recursion.fixed_lag(*live, 3).argmax(axis=1))
         assert_array_equal(fitted.predict(X, method="viterbi"), recursion.viterbi(*chain))
 
-    def test_a_frame_alone_knows_nothing_of_its_neighbours(self, data, fitted):
-        X, _ = data
+    def test_a_frame_alone_knows_nothing_of_its_neighbours(self, data):
+        X, y = data
+        fitted = DensityRatioHMM(context=None, **FAST).fit(X, y)
         backwards = fitted.predict_proba(X[::-1], method="frame")[::-1]
         assert_allclose(fitted.predict_proba(X, method="frame"), backwards, atol=1e-12)
 
@@ -159,13 +163,14 @@ class TestInference:
         X[20, 1] = np.nan
         assert np.isnan(fitted.log_ratios(X)[20]).all()
         filtered = fitted.predict_proba(X, method="filter")
-        assert_allclose(filtered[20], filtered[19] @ fitted.transmat_)
+        assert_allclose(filtered[20], filtered[19] @ fitted.model_.tuned("filter").transmat)
 
     def test_frames_before_the_first_window_are_prediction_only(self, data):
         X, y = data
         fitted = DensityRatioHMM(window=3, **FAST).fit(X, y)
         filtered = fitted.predict_proba(X, method="filter")
-        assert_allclose(filtered[:2], [fitted.startprob_, fitted.startprob_ @ fitted.transmat_])
+        live = fitted.model_.tuned("filter")
+        assert_allclose(filtered[:2], [live.startprob, live.startprob @ live.transmat])
 
     def test_float32_stays_float32(self, data, fitted):
         X = data[0].astype(np.float32)

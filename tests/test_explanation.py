@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,8 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from drhmm import DensityRatioHMM, plotting
-from drhmm.judging.explanation import MOST_EXACT, _backgrounds, _mean_ratio
+from drhmm.data.sequences import as_sequences
+from drhmm.judging.explanation import MOST_EXACT, _backgrounds, _mean_ratio, _piece
 from drhmm.ratios import FromClassifier
 from problems import blobs
 
@@ -63,17 +65,19 @@ class TestExplain:
         found = fitted.explain(TABLE, 150)
         without = TABLE.copy()
         without.iloc[150] = np.nan
-        predicted = fitted.predict_proba(without, method="filter")[150]
+        smoothing = replace(fitted.model_, other_tunings={})
+        predicted = smoothing.predict_proba(without, method="filter")[150]
         one, other = (fitted.classes_.tolist().index(label) for label in (found.label, found.other))
         assert found.past == pytest.approx(np.log(predicted[one] / predicted[other]), abs=1e-9)
 
     def test_columns_have_the_mean_of_all_orders(self, fitted):
         found, model = fitted.explain(TABLE, 20), fitted.model_
+        piece = _piece(model, as_sequences(X), 20)
         one, other = (fitted.classes_.tolist().index(label) for label in (found.label, found.other))
         expected = np.zeros(3)
         for order in itertools.permutations(range(3)):
             masks = np.array([[column in order[:k] for column in range(3)] for k in range(4)])
-            values = _mean_ratio(model, X[20:21], masks, one, other, 1)
+            values = _mean_ratio(model, piece, masks, one, other, 1)
             expected[list(order)] += np.diff(values) / 6
         assert_allclose(list(found.columns.values()), expected, atol=1e-9)
 

@@ -150,7 +150,7 @@ def test_two_gaps_in_a_row_are_one(seed, n_states, kind, first, second):
 @pytest.fixture(scope="module")
 def estimator():
     X, y = blobs(0)
-    return DensityRatioHMM(window=3, novelty=True, n_basis=40, random_state=0).fit(X, y)
+    return DensityRatioHMM(window=3, novelty=True, context=None, n_basis=40, random_state=0).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,7 @@ def gaps():
 
 
 class TestModel:
-    """Through windows and kernels: a gap of k steps is k - 1 rows of NaN."""
+    """Through windows and kernels, without a context: a gap of k steps is k - 1 rows of NaN."""
 
     @pytest.mark.parametrize("method", ["smooth", "filter", "frame"])
     def test_predict_proba(self, estimator, gaps, method):

@@ -435,8 +435,10 @@ def of_many_classes(classes):
     """A model of kernels with these classes."""
     model, shares = live.model("plain"), np.full(len(classes), 1 / len(classes))
     kernel = replace(model.evidence.kernel, theta=np.zeros((len(model.evidence.kernel.theta), len(classes))))
-    evidence = replace(model.evidence, prior=shares, kernel=kernel, additive=None, gaussian=None)
+    others = dict.fromkeys(("additive", "gaussian", "context", "ahead", "past"))
+    evidence = replace(model.evidence, prior=shares, kernel=kernel, **others)
     chain = {"transmat": np.eye(len(classes)), "startprob": shares, "prior": shares, "tempering": None}
+    chain["other_tunings"] = {}
     return replace(model, classes=classes, evidence=evidence, **chain)
 
 

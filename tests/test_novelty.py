@@ -71,7 +71,7 @@ def test_evidence_of_the_paper_is_the_scaled_score(paper):
 
 
 def test_probability_is_that_of_one_more_state(fitted):
-    model = fitted.model_
+    model = fitted.model_.tuned("filter")
     evidence = model.evidence.log_ratios_with_novelty(MIXED, [len(MIXED)], 1)
     transmat = model.novelty.transmat(model.transmat, model.prior)
     startprob = model.novelty.startprob(model.startprob)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,8 +39,15 @@ def fitted():
 
 
 class TestMembers:
-    def test_three_take_part_by_default(self, fitted):
+    def test_five_take_part_by_default(self, fitted):
+        assert set(fitted.member_scales_) == {"kernel", "additive", "gaussian", "context", "ahead"}
+
+    def test_three_take_part_without_a_context(self):
+        fitted = DensityRatioHMM(context=None, **FAST).fit(X, Y)
         assert set(fitted.member_scales_) == {"kernel", "additive", "gaussian"}
+
+    def test_live_answers_do_not_look_ahead(self, fitted):
+        assert "ahead" not in fitted.model_.tunings["filter"].scales
 
     def test_their_scales_sum_to_the_evidence_scale(self, fitted):
         assert fitted.evidence_scale_ == pytest.approx(sum(fitted.member_scales_.values()))
@@ -112,10 +120,17 @@ class TestInference:
         answers = np.array([batch.step(np.tile(x, (40, 1)))[-1] for x in X[:20]])
         assert_allclose(answers, fitted.predict_proba(X[:20], method="filter"), atol=1e-12)
 
-    def test_a_frame_alone_has_evidence_of_scale_one(self, fitted):
-        evidence = fitted.log_ratios(X) / fitted.evidence_scale_ + np.log(fitted.model_.prior)
+    @pytest.mark.parametrize("tuned", [True, False])
+    def test_a_frame_alone_has_its_tuning_or_evidence_of_scale_one(self, fitted, tuned):
+        if tuned:
+            model = fitted.model_
+            evidence = model.tuned("frame").log_ratios(X)
+        else:
+            model = replace(fitted.model_, other_tunings={})
+            evidence = model.log_ratios(X) / model.evidence.evidence_scale
+        evidence = evidence + np.log(model.prior)
         expected = np.exp(evidence - np.logaddexp.reduce(evidence, axis=1, keepdims=True))
-        assert_allclose(fitted.predict_proba(X, method="frame"), expected, atol=1e-10)
+        assert_allclose(model.predict_proba(X, method="frame"), expected, atol=1e-10)
 
     def test_threads_of_blas_do_not_change_the_fingerprint(self):
         fingerprints = set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -10,7 +12,7 @@ import drhmm
 from drhmm import DensityRatioHMM
 from drhmm.chain.durations import stages_of
 from drhmm.chain.stays import DurationRules, Stays, minimum_stays
-from drhmm.datasets import sines
+from drhmm.datasets import blobs, sines
 from drhmm.reference import durations as dense
 
 LETTERS = np.array(["a", "b", "c"])
@@ -189,8 +191,12 @@ class TestEstimator:
         plain = estimator(durations="geometric", **settings).fit(clouds[0])
         assert estimator(**settings).fit(clouds[0]).history_[-1] > plain.history_[-1]
 
-    def test_the_default_is_a_plain_chain(self, regular):
+    def test_the_default_learns_shapes_of_regular_stays(self, regular):
         (X, y), _ = regular
+        assert DensityRatioHMM(n_basis=20, sigma="default", rho="default").fit(X, y).model_.stages is not None
+
+    def test_the_default_is_a_plain_chain_where_stays_are_geometric(self):
+        X, y = blobs(400, random_state=0)
         assert DensityRatioHMM(n_basis=20, sigma="default", rho="default").fit(X, y).model_.stages is None
 
     def test_a_plain_chain_knows_its_durations(self, regular):
@@ -340,6 +346,8 @@ class TestInference:
         dt = np.ones(100, dtype=int)
         dt[50] = 4
         filled = np.insert(X, [50, 50, 50], np.nan, axis=0)
+        # A NaN holds the last value of a context, a gap begins a new one.
+        model = replace(model, evidence=replace(model.evidence, context=None, ahead=None, past=None))
         # No window reaches across a gap: the frames after it lack samples in both.
         expected = np.delete(model.predict(filled, method="viterbi"), [50, 51, 52])
         assert_array_equal(model.predict(X, method="viterbi", dt=dt), expected)

@@ -83,8 +83,8 @@ def test_best_paths_are_those_with_powers_of_the_counted_chain(fitted, samples):
 
 
 def test_filtering_runs_on_the_tempered_chain(fitted, samples):
-    model = fitted.model_
-    expected = recursion.filter(fitted.log_ratios(samples), model.transmat, model.startprob)
+    model = fitted.model_.tuned("filter")
+    expected = recursion.filter(model.log_ratios(samples), model.transmat, model.startprob)
     assert_array_equal(fitted.predict_proba(samples, method="filter"), expected)
 
 
@@ -111,6 +111,7 @@ def test_survives_pickling(fitted, samples):
 def test_the_unknown_has_no_end_weight(samples):
     X, y = blobs(0)
     model = DensityRatioHMM(n_basis=30, transition_temper=TEMPER, novelty=True, random_state=0).fit(X, y).model_
+    model = replace(model, other_tunings={})
     flat = replace(model, tempering=None)
     assert not np.array_equal(
         model.novelty_proba(samples, method="smooth"), flat.novelty_proba(samples, method="smooth")

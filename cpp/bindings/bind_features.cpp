@@ -87,6 +87,7 @@ void bind_features(py::module_& module) {
                                                 "What the past of a time step says: statistics and convolutions.")
       .def(py::init(&make_context), py::kw_only(), py::arg("mean").noconvert(), py::arg("scale").noconvert(),
            py::arg("windows"), py::arg("kinds"), py::arg("signs").noconvert(), py::arg("bias").noconvert())
+      .def_property_readonly("history", &Context::history, "Samples, the newest included, that features depend on.")
       .def("features", &context_features, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("first"),
            py::arg("count"), py::arg("outputs") = false,
            "Features of time steps first..first+count-1, (count, F), or the outputs of the kernels, (count, 252).");

@@ -84,6 +84,25 @@ def smoothing_loss(
     with_gradient: bool = True,
     n_threads: int = 1,
 ) -> tuple[float, _Array, _Array, _Array]: ...
+def filtering_loss(
+    evidence: _Array,
+    codes: npt.NDArray[np.int64],
+    transmat: _Array,
+    startprob: _Array,
+    lengths: Sequence[int],
+    with_gradient: bool = True,
+) -> tuple[float, _Array]: ...
+
+@final
+class Context:
+    def __init__(
+        self, *, mean: _Array, scale: _Array, windows: Sequence[int], kinds: int, signs: _Array, bias: _Array
+    ) -> None: ...
+    @property
+    def history(self) -> int: ...
+    def features(
+        self, samples: _Array, lengths: Sequence[int], first: int, count: int, outputs: bool = False
+    ) -> _Array: ...
 
 @final
 class GramStatistics:
@@ -142,6 +161,9 @@ class PooledRatio:
         additive: tuple[_Array, _Array, _Array, _Array, _Array, _Array, float] | None = None,
         gaussian: tuple[_Array, _Array, _Array, _Array, float] | None = None,
         novelty: NoveltyEvidence | None = None,
+        context_features: Context | None = None,
+        context: tuple[_Array, _Array, _Array, _Array, float] | None = None,
+        ahead: tuple[_Array, _Array, _Array, _Array, float] | None = None,
     ) -> None: ...
     def estimates(
         self, samples: _Array, lengths: Sequence[int], n_threads: int = 1, single: bool = False

@@ -297,7 +297,10 @@ class Model:
         return {"smooth": Tuning(self.evidence.scales, temper, self.evidence.prior_shift), **self.other_tunings}
 
     def tuned(self, kind: str) -> Model:
-        """The model whose evidence and chain are tuned for "filter" or "frame"; itself where nothing was learned."""
+        """The model whose evidence and chain are tuned for "filter" or "frame"; itself where nothing was learned.
+
+        Filtering, streams and lags of any length take "filter"; smoothing and paths are this model's own.
+        """
         return self._tuned_models.get(kind, self)
 
     @cached_property
@@ -387,9 +390,11 @@ class Model:
         with _rows_of(sequences):
             return recursion.run(name, chain, evidence, sequences.lengths, sequences.dt, threads, *lag)
 
-    def _all_posteriors(self, sequences: Sequences, method: str, lag: int | None, threads: int) -> Array:
-        """Posteriors of all states, (T, S), or (T, S + 1) with the unknown last."""
-        tuned = self.tuned(method if lag is None else "filter")
+    def _all_posteriors(
+        self, sequences: Sequences, method: str, lag: int | None, threads: int, kind: str | None = None
+    ) -> Array:
+        """Posteriors of all states, (T, S), or (T, S + 1) with the unknown last; `kind` is another tuning."""
+        tuned = self.tuned(kind or (method if lag is None else "filter"))
         if method == "frame":
             # Every frame is a sequence of its own that starts from the training shares. Without a tuning for frames the
             # evidence scale, which is about neighbours that repeat each other, does not apply.

@@ -241,7 +241,7 @@ class GaussianMember(_Arrays):
 
 @dataclass(frozen=True)
 class ContextMember(_Arrays):
-    """Least squares on the context: q_i = intercept_i + sum_f coefficient_fi clip((feature_f - center_f) / spread_f)."""
+    """Least squares on the context: q_i = intercept_i + sum_f coefficient_fi clip((x_f - center_f) / spread_f)."""
 
     NAME: ClassVar[str] = "context"
     AXES: ClassVar[dict[str, str]] = {"center": "F", "spread": "F", "intercept": "S", "coefficients": "F S"}
@@ -265,6 +265,11 @@ class ContextMember(_Arrays):
         standardised = (features - self.center) / self.spread
         np.clip(standardised, -MOST_DEVIATIONS, MOST_DEVIATIONS, out=columns[:, 1:])
         return columns
+
+    def estimates(self, features: Array) -> Array:
+        """q_i of each row of features, (n, S)."""
+        estimates: Array = self.columns(features) @ np.vstack([self.intercept, self.coefficients])
+        return estimates
 
     def sums(self, features: Array, targets: Array, weights: Array) -> Sums:
         """F^T W F, F^T W M and 1^T W M."""

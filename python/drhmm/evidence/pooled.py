@@ -16,6 +16,7 @@ from ..data.user_warnings import warn
 from ..features.context import Context
 from ..features.frames import Framing, fair_draw
 from .pool_members import (
+    AHEAD,
     KINDS,
     AdditiveMember,
     AheadMember,
@@ -55,6 +56,11 @@ class Evidence(Protocol):
     @property
     def prior_shift(self) -> float:
         """How much the class shares count beside the ratios, beta."""
+        ...
+
+    @property
+    def history(self) -> int:
+        """Samples that a stream remembers for the context; 0 without it."""
         ...
 
     @property
@@ -99,8 +105,8 @@ class PooledEvidence:
 
     log w_i(y) = sum_m kappa_m log max(q_i^(m)(y) / p_i, least_ratio) + (sum_m kappa_m) beta (log p_i - mean_j log p_j)
     with class shares p (`prior`), the exponents kappa_m of the members, and beta the `prior_shift`. Least squares alone
-    is a pool of one. ``past`` has the features that `context` and `ahead` read. ``novelty`` is the evidence for the unknown. Without it, the unknown is what the kernels leave, as
-    in the paper, and ``floor`` the smallest estimate of it.
+    is a pool of one. ``past`` has the features that `context` and `ahead` read. ``novelty`` is the evidence for the
+    unknown. Without it, the unknown is what the kernels leave, as in the paper, with ``floor`` its smallest estimate.
     """
 
     framing: Framing
@@ -153,6 +159,11 @@ class PooledEvidence:
         return {name: member.scale for name, member in self.members.items()}
 
     @property
+    def history(self) -> int:
+        """Samples that a stream remembers for the context; 0 without it."""
+        return 0 if self.past is None or (self.context is None and self.ahead is None) else self.past.native.history
+
+    @property
     def evidence_scale(self) -> float:
         """The sum of the exponents."""
         return sum(self.scales.values())
@@ -173,6 +184,30 @@ class PooledEvidence:
         [floor, 1].
         """
         return self._native.log_ratios(samples, lengths, n_threads, with_novelty=True, single=single)
+
+    def log_ratios_at(self, pieces: Array, at: int, n_threads: int) -> Array:
+        """Log ratios (n, S) of the time step `at` of pieces (n, L, d) of sequences, without a look at the others.
+
+        A piece begins `history` samples before the time step and ends `AHEAD` after it, or where its sequence does.
+        """
+        window, n = self.framing.window, len(pieces)
+        frames = np.ascontiguousarray(pieces[:, at - window + 1 : at + 1].reshape(-1, pieces.shape[2]))
+        if self.history == 0:
+            return self.log_ratios(frames, [window] * n, n_threads)[window - 1 :: window]
+        # The frames alone, with the prior shift of all members.
+        scale = self.evidence_scale - sum(self.scales.get(kind.NAME, 0.0) for kind in (ContextMember, AheadMember))
+        shift = self.prior_shift * self.evidence_scale / scale if scale > 0 else 0.0
+        alone = replace(self, context=None, ahead=None, past=None, prior_shift=shift)
+        total = alone.log_ratios(frames, [window] * n, n_threads)[window - 1 :: window]
+        assert self.past is not None
+        samples, size = np.ascontiguousarray(pieces.reshape(-1, pieces.shape[2])), pieces.shape[1]
+        for member, row in ((self.context, at), (self.ahead, min(at + AHEAD, size - 1))):
+            if member is not None:
+                features = [self.past.native.features(samples, [size] * n, k * size + row, 1) for k in range(n)]
+                total += member.scale * np.log(
+                    np.maximum(member.estimates(np.vstack(features)) / self.prior, self.least_ratio)
+                )
+        return total
 
     def with_novelty(self, novelty: NoveltyEvidence) -> PooledEvidence:
         """The same with evidence for the unknown."""

@@ -99,7 +99,7 @@ def learn_context(
     longest: int | None,
     random_state: np.random.RandomState,
 ) -> Context:
-    """Windows up to twice the mean stay, or up to the `longest`, random convolutions, and biases among their outputs."""
+    """Windows up to twice the mean stay or up to the `longest`, random convolutions, biases among their outputs."""
     limit = 2 * mean_stay if longest is None else longest
     windows = [w for w in WINDOWS if w <= limit] or [WINDOWS[0] if longest is None else longest]
     if longest is not None and windows[-1] < longest:

@@ -15,6 +15,7 @@ from ..chain.unknown_state import among_known
 from ..data.checks import Array, check_integer
 from ..data.sequences import Sequences
 from ..data.tables import columns_named
+from ..evidence.pool_members import AHEAD
 from ..evidence.pooled import PooledEvidence
 from ..features.frames import random_state_of
 from ..learning.typical_values import QUANTILES, TYPICAL
@@ -185,24 +186,28 @@ def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> E
     own = _own_sequence(sequences, place)
     at = place - own.start
     alone = _alone(sequences, own)
-    everything = [model._all_posteriors(alone, method, None, n_threads)[at : at + 1] for method in ("smooth", "filter")]
+    everything = [
+        model._all_posteriors(alone, method, None, n_threads, "smooth")[at : at + 1] for method in ("smooth", "filter")
+    ]
     smoothed, filtered = (among_known(posteriors, model.n_states)[0] for posteriors in everything)
     one, other = np.argsort(-smoothed, kind="stable")[:2].tolist()
-    window = _window(model, alone, at)
-    evidence = np.zeros(model.n_states) if window is None else _evaluated(model, window[None], n_threads)[0]
+    piece = _piece(model, alone, at)
+    evidence = (
+        np.zeros(model.n_states) if piece is None else _evaluated(model, piece.samples[None], piece.at, n_threads)[0]
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         frame = float(evidence[one] - evidence[other])
         log_odds = float(np.log(smoothed[one]) - np.log(smoothed[other]))
         so_far = float(np.log(filtered[one]) - np.log(filtered[other]))
         past, future = _difference(so_far, frame), _difference(log_odds, so_far)
     names = column_names_of(model)
-    if window is None:
+    if piece is None:
         average, columns = 0.0, dict.fromkeys(names, 0.0)
         members: dict[str, float] = {}
     else:
-        average, values = _by_column(model, window, one, other, np.random.RandomState(0), n_threads)
+        average, values = _by_column(model, piece, one, other, np.random.RandomState(0), n_threads)
         columns = dict(zip(names, values.tolist(), strict=True))
-        members = _by_member(model, window, one, other, n_threads)
+        members = _by_member(model, piece, one, other, n_threads)
     return Explanation(
         sequences.row(place),
         model.classes[one : one + 1].tolist()[0],
@@ -217,7 +222,7 @@ def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> E
         columns,
         members,
         None if model.novelty is None else float(everything[0][0, -1]),
-        None if window is not None else _missing(model, alone, at),
+        None if piece is not None else _missing(model, alone, at),
     )
 
 
@@ -230,11 +235,11 @@ def rank_columns(model: Model, sequences: Sequences, n_frames: int, random_state
     total, count = np.zeros(model.n_features), 0
     for place in random.permutation(len(smoothed)):
         own = _own_sequence(sequences, int(place))
-        window = _window(model, _alone(sequences, own), int(place) - own.start)
-        if window is None:
+        piece = _piece(model, _alone(sequences, own), int(place) - own.start)
+        if piece is None:
             continue
         one, other = np.argsort(-smoothed[place], kind="stable")[:2].tolist()
-        total += np.abs(_by_column(model, window, one, other, random, n_threads)[1])
+        total += np.abs(_by_column(model, piece, one, other, random, n_threads)[1])
         count += 1
         if count == n_frames:
             break
@@ -277,10 +282,28 @@ def _samples(model: Model, alone: Sequences, at: int) -> Array:
     return alone.samples[max(at - model.window + 1, int(begin)) : at + 1]
 
 
-def _window(model: Model, alone: Sequences, at: int) -> Array | None:
-    """The samples (window, d) that make the frame; None where it is missing."""
+@dataclass(frozen=True)
+class _Piece:
+    """The samples (L, d) that the evidence of one time step depends on, and its place among them."""
+
+    samples: Array
+    at: int
+
+
+def _piece(model: Model, alone: Sequences, at: int) -> _Piece | None:
+    """The piece of a sequence that a time step needs; None where the time step is missing."""
     window = _samples(model, alone, at)
-    return window if len(window) == model.window and not np.isnan(window).any() else None
+    if len(window) < model.window or np.isnan(window).any():
+        return None
+    history = model.evidence.history
+    if history == 0:
+        return _Piece(window, len(window) - 1)
+    begins = np.cumsum([0, *alone.unbroken])
+    part = int(np.searchsorted(begins, at, side="right"))
+    first = max(int(begins[part - 1]), at - max(history, model.window) + 1)
+    while first > begins[part - 1] and np.isnan(alone.samples[first]).any():
+        first -= 1  # a NaN stands for the value before it
+    return _Piece(alone.samples[first : min(at + AHEAD + 1, int(begins[part]))], at - first)
 
 
 def _missing(model: Model, alone: Sequences, at: int) -> str:
@@ -292,17 +315,15 @@ def _missing(model: Model, alone: Sequences, at: int) -> str:
     return f"without a value in {columns_named(np.isnan(window).any(axis=0), model.feature_names)}{within}"
 
 
-def _evaluated(model: Model, windows: Array, n_threads: int, evidence: Any = None) -> Array:
-    """Log ratios (n, S) of frames that are made of windows (n, window, d)."""
+def _evaluated(model: Model, pieces: Array, at: int, n_threads: int, evidence: Any = None) -> Array:
+    """Log ratios (n, S) of the time step `at` of pieces (n, L, d)."""
     source = model.evidence if evidence is None else evidence
-    parts = []
-    for begin in range(0, len(windows), _BLOCK):
-        some = windows[begin : begin + _BLOCK]
-        samples = np.ascontiguousarray(some.reshape(-1, some.shape[2]))
-        parts.append(
-            source.log_ratios(samples, [model.window] * len(some), n_threads)[model.window - 1 :: model.window]
-        )
-    return np.concatenate(parts)
+    if isinstance(source, PooledEvidence):
+        parts = [source.log_ratios_at(pieces[k : k + _BLOCK], at, n_threads) for k in range(0, len(pieces), _BLOCK)]
+        return np.concatenate(parts)
+    samples = np.ascontiguousarray(pieces.reshape(-1, pieces.shape[2]))
+    ratios: Array = source.log_ratios(samples, [model.window] * len(pieces), n_threads)
+    return ratios[model.window - 1 :: model.window]
 
 
 def _backgrounds(model: Model) -> tuple[Array, Array]:
@@ -317,7 +338,7 @@ def _backgrounds(model: Model) -> tuple[Array, Array]:
 
 
 def _by_column(
-    model: Model, window: Array, one: int, other: int, random: np.random.RandomState, n_threads: int
+    model: Model, piece: _Piece, one: int, other: int, random: np.random.RandomState, n_threads: int
 ) -> tuple[float, Array]:
     """What typical frames say, and what each column adds to it until all are those of the frame.
 
@@ -328,7 +349,7 @@ def _by_column(
     n = model.n_features
     if n <= MOST_EXACT:
         masks = np.array(list(itertools.product([False, True], repeat=n)))
-        values = _mean_ratio(model, window, masks, one, other, n_threads)
+        values = _mean_ratio(model, piece, masks, one, other, n_threads)
         sizes, codes = masks.sum(axis=1), masks @ (1 << np.arange(n)[::-1])
         by_code = np.empty(len(masks))
         by_code[codes] = values
@@ -339,13 +360,13 @@ def _by_column(
             added = by_code[codes[without] + (1 << (n - 1 - column))] - by_code[codes[without]]
             shares[column] = weights[sizes[without]] @ added
         return float(by_code[0]), shares
-    orders = [random.permutation(n) for _ in range(N_ORDERS)]
+    orders = [random.permutation(n) for _ in range(N_ORDERS if model.evidence.history == 0 else N_ORDERS // 4)]
     orders += [order[::-1] for order in orders]
     steps = np.zeros((len(orders), n + 1, n), dtype=bool)
     for k, order in enumerate(orders):
         for position, column in enumerate(order):
             steps[k, position + 1 :, column] = True
-    values = _mean_ratio(model, window, steps.reshape(-1, n), one, other, n_threads).reshape(len(orders), n + 1)
+    values = _mean_ratio(model, piece, steps.reshape(-1, n), one, other, n_threads).reshape(len(orders), n + 1)
     shares = np.zeros(n)
     for order, along in zip(orders, values, strict=True):
         shares[order] += np.diff(along) / len(orders)
@@ -353,29 +374,29 @@ def _by_column(
 
 
 def _mean_ratio(
-    model: Model, window: Array, masks: npt.NDArray[np.bool_], one: int, other: int, n_threads: int
+    model: Model, piece: _Piece, masks: npt.NDArray[np.bool_], one: int, other: int, n_threads: int
 ) -> Array:
     """Log ratio of two states for each set of columns (rows of masks), averaged over typical samples."""
     samples, weights = _backgrounds(model)
     total = np.zeros(len(masks))
     for sample, weight in zip(samples, weights, strict=True):
-        mixed = np.where(masks[:, None, :], window[None], sample[None, None])
-        ratios = _evaluated(model, mixed, n_threads)
+        mixed = np.where(masks[:, None, :], piece.samples[None], sample[None, None])
+        ratios = _evaluated(model, mixed, piece.at, n_threads)
         total += weight * (ratios[:, one] - ratios[:, other])
     return total
 
 
-def _by_member(model: Model, window: Array, one: int, other: int, n_threads: int) -> dict[str, float]:
+def _by_member(model: Model, piece: _Piece, one: int, other: int, n_threads: int) -> dict[str, float]:
     """What each member of the evidence says of the time step, and the prior shift."""
     evidence = model.evidence
     if not isinstance(evidence, PooledEvidence):
-        ratios = _evaluated(model, window[None], n_threads)[0]
+        ratios = _evaluated(model, piece.samples[None], piece.at, n_threads)[0]
         return {str(evidence): float(ratios[one] - ratios[other])}
     found = {}
     for name in evidence.members:
         others: dict[str, Any] = dict.fromkeys(set(evidence.members) - {name})
         alone = replace(evidence, prior_shift=0.0, **others)
-        ratios = _evaluated(model, window[None], n_threads, alone)[0]
+        ratios = _evaluated(model, piece.samples[None], piece.at, n_threads, alone)[0]
         found[name] = float(ratios[one] - ratios[other])
     if evidence.prior_shift != 0:
         logs = np.log(evidence.prior)

@@ -165,7 +165,8 @@ def sums_of_context(
     weights: Array,
 ) -> dict[str, Sums]:
     """The sums of the members that read the context, from the complete frames at `rows`."""
-    assert evidence.past is not None and evidence.context is not None
+    assert evidence.past is not None
+    assert evidence.context is not None
     everywhere = np.zeros((len(samples), targets.shape[1])), np.zeros(len(samples))
     everywhere[0][rows], everywhere[1][rows] = targets, weights
     found = context_sums(evidence.past, evidence.context, samples, lengths, *everywhere)

@@ -100,7 +100,8 @@ def learn_context_members(
         found = estimates[:, k] if k == 0 else estimates[later, k]
         losses = (training.weights[:, None, None] * (found[rows] - targets[:, None]) ** 2).sum(axis=(0, 2))
         best = int(losses.argmin())
-        log_ratios = np.log(np.maximum(found[rows, best] / prior, least))
+        with np.errstate(divide="ignore"):  # without a floor
+            log_ratios = np.log(np.maximum(found[rows, best] / prior, least))
         total = {key: values.sum(axis=0) for key, values in sums[kind.NAME].items()}
         member = kind(center, spread, start.intercept, start.coefficients, RIDGES[best]).learned_from(total)
         trained.append(Trained(kind.NAME, None, member, log_ratios))

@@ -15,12 +15,12 @@ from ..exceptions import SnapshotError
 if TYPE_CHECKING:
     from ..model import Model
 
-VERSION = 4
+VERSION = 5
 LONGEST_LAG = 100_000
 
 # magic, version, kind, whether an alarm is watched for, rows, lag, classes, states of the chain, window, columns,
-# fingerprint of the model
-_HEADER = struct.Struct("<8sHBBQIIIII16s")
+# samples that the context remembers, fingerprint of the model
+_HEADER = struct.Struct("<8sHBBQIIIIII16s")
 _MAGIC = b"drhmmSNP"
 _CHECKSUM_SIZE = 16
 _KINDS = ("stream", "batch")
@@ -35,7 +35,7 @@ State = dict[str, npt.NDArray[Any]]
 
 
 def _layout(
-    n_rows: int, lag: int, watched: int, n_columns: int, n_states: int, window: int, n_features: int
+    n_rows: int, lag: int, watched: int, n_columns: int, n_states: int, window: int, n_features: int, history: int
 ) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Dtype and shape of each array of a state, in the order of the bytes."""
     kept = (n_rows, lag + 1)
@@ -49,13 +49,18 @@ def _layout(
         "exponent": ("<i8", (*kept, n_states)),
         "evidence": ("<f8", (*kept, n_columns)),
         "dt": ("<i8", kept),
+        "n_context": ("<i8", (n_rows,)),
+        "context": ("<f8", (n_rows, history * n_features)),
+        "last": ("<f8", (n_rows, n_features if history > 0 else 0)),
         "alarm": ("<f8", (watched * _ALARM_SIZE,)),
         "watches": ("<f8", (watched * n_rows, _WATCH_SIZE + n_features)),
     }
 
 
-def _sizes(model: Model) -> tuple[int, int, int, int]:
-    return model.chain.n_columns, model.chain.n_states, model.window, model.n_features
+def _sizes(model: Model) -> tuple[int, int, int, int, int]:
+    """Columns and states of the chain, window, columns of a sample, and samples that the context remembers."""
+    live = model.tuned("filter")
+    return live.chain.n_columns, live.chain.n_states, model.window, model.n_features, live.evidence.history
 
 
 def pack(kind: str, model: Model, lag: int, state: State) -> bytes:
@@ -97,7 +102,7 @@ def unpack(kind: str, model: Model, data: bytes) -> tuple[int, State]:
     return lag, _read(data, n_rows, lag, watched, _sizes(model))
 
 
-def _read(data: bytes, n_rows: int, lag: int, watched: int, sizes: tuple[int, int, int, int]) -> State:
+def _read(data: bytes, n_rows: int, lag: int, watched: int, sizes: tuple[int, int, int, int, int]) -> State:
     layout = _layout(n_rows, lag, watched, *sizes)
     in_bytes = {name: np.dtype(dtype).itemsize * math.prod(shape) for name, (dtype, shape) in layout.items()}
     if _HEADER.size + sum(in_bytes.values()) + _CHECKSUM_SIZE != len(data):

@@ -236,6 +236,11 @@ class SourceEvidence:
         with limited_threads(n_threads):
             return self._frame_log_ratios_with_novelty(self.framing.frames(samples, lengths), n_threads)
 
+    @property
+    def history(self) -> int:
+        """Sources read single frames."""
+        return 0
+
     def with_novelty(self, novelty: NoveltyEvidence) -> SourceEvidence:
         """The same with evidence for the unknown."""
         return replace(self, novelty=novelty)

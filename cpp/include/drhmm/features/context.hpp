@@ -187,8 +187,9 @@ class ContextState {
     context.standardize(values, unknown.data(), last_.data());
   }
 
-  // The next sample (d) of the sequence, dt steps after the last one. A gap begins a new past.
-  void push(const Context& context, const double* sample, std::int64_t dt) {
+  // The next sample (d) of the sequence, dt steps after the last one. A gap begins a new past. responds: whether the
+  // features of this time step, or of one of the kPooled - 1 after it, are asked for.
+  void push(const Context& context, const double* sample, std::int64_t dt, bool responds = true) {
     const Index d = context.n_columns(), h = context.history();
     if (dt > 1) clear();
     newest_ = n_ == 0 ? 0 : (newest_ + 1) % h;
@@ -198,7 +199,7 @@ class ContextState {
     if (n_ == 0) {
       for (Index k = 1; k < h; ++k) std::copy(last_.begin(), last_.end(), samples_.begin() + k * d);
     }
-    respond(context, 0, n_ == 0 ? Context::kPooled : 1);
+    if (responds) respond(context, 0, n_ == 0 ? Context::kPooled : 1);
     if (n_ < h) ++n_;
   }
 
@@ -277,7 +278,7 @@ class ContextReader {
       state.clear();
       if (start > begin) remember(begin, start, state);
       for (Index s = start; s < std::min(ends_[sequence], first + count); ++s) {
-        state.push(context_, samples_.row(s).data(), 1);
+        state.push(context_, samples_.row(s).data(), 1, s > first - Context::kPooled);
         if (s < first) continue;
         if (outputs) {
           state.outputs(context_, features.row(s - first).data());
