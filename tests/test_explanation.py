@@ -61,7 +61,8 @@ class TestExplain:
         assert found.average + sum(found.columns.values()) == pytest.approx(found.frame, abs=1e-9)
         assert sum(found.members.values()) == pytest.approx(found.frame, abs=1e-9)
 
-    def test_the_past_is_what_is_known_without_the_frame(self, fitted):
+    def test_the_past_is_what_is_known_without_the_frame(self):
+        fitted = DensityRatioHMM(context=None, **SETTINGS).fit(TABLE, LABELS)
         found = fitted.explain(TABLE, 150)
         without = TABLE.copy()
         without.iloc[150] = np.nan
