@@ -113,4 +113,4 @@ def test_a_stream_shows_its_posterior(model):
 def test_a_source_of_the_user_is_told_by_its_name():
     model = DensityRatioHMM(ratio=FromClassifier(LogisticRegression()), random_state=0).fit(X, Y).model_
     (line,) = [line for line in model.summary().splitlines() if line.strip().startswith("evidence ")]
-    assert line.endswith(": FromClassifier")
+    assert line.endswith(" FromClassifier")

@@ -117,6 +117,12 @@ def _add_fit(commands: Commands) -> None:
         help="number of states, where there are no labels; 2-8 compares these and takes the best",
     )
     command.add_argument("--window", type=int, default=1, help="rows that the model sees at each time step")
+    command.add_argument(
+        "--context",
+        default="auto",
+        metavar="N|auto|none",
+        help="longest window of past rows that statistics look at; auto: by how long states last",
+    )
     command.add_argument("--holdout", type=float, default=0.2, help="share of rows to measure the accuracy on")
     command.add_argument(
         "--cross-validate",
@@ -130,9 +136,9 @@ def _add_fit(commands: Commands) -> None:
     group = command.add_argument_group("chain")
     group.add_argument(
         "--durations",
-        choices=("geometric", "negative-binomial"),
-        default="geometric",
-        help="how long states last: as in a plain chain, or learned",
+        choices=("auto", "geometric", "negative-binomial"),
+        default="auto",
+        help="how long states last: learned if that is clearly better, as in a plain chain, or learned",
     )
     group.add_argument("--min-duration", type=int, metavar="N", help="no state lasts less than N time steps")
     group = command.add_argument_group("novelty")

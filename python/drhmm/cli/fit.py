@@ -79,6 +79,7 @@ def run(options: argparse.Namespace) -> None:
     estimator = DensityRatioHMM(
         options.states if isinstance(options.states, int) else None,
         window=options.window,
+        context=_context(options.context),
         durations=options.durations,
         min_duration=options.min_duration,
         n_basis="auto" if options.basis is None else options.basis,
@@ -134,6 +135,16 @@ def _warn_of_odd_labels(y: Any) -> None:
             f"the label {shown(odd[0])} in {values.count(odd[0])} rows is a class here: where a label is unknown, the "
             "field is empty",
         )
+
+
+def _context(text: str) -> int | str | None:
+    """The longest window of the context: a number, "auto", or None for "none"."""
+    if text in ("auto", "none"):
+        return None if text == "none" else text
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"--context must be a number of rows, auto or none, got {text!r}") from None
 
 
 def _described(

@@ -46,11 +46,12 @@ def as_json(model: Model) -> dict[str, Any]:
         "transmat": model.transmat.tolist(),
         "startprob": model.startprob.tolist(),
         "prior": model.prior.tolist(),
-        "members": {name: {"scale": member.scale, "is": str(member)} for name, member in evidence.members.items()},
+        "members": {name: str(member) for name, member in evidence.members.items()},
         "floor": evidence.floor,
-        "evidence_scale": evidence.evidence_scale,
-        "prior_shift": evidence.prior_shift,
-        "transition_temper": 1.0 if model.tempering is None else model.tempering.temper,
+        "tunings": {
+            kind: {"scales": dict(tuning.scales), "temper": tuning.temper, "prior_shift": tuning.prior_shift}
+            for kind, tuning in model.tunings.items()
+        },
         "novelty": None if novelty is None else {"rate": novelty.rate, "duration": novelty.duration},
         "alarm": None if alarm is None else {name: getattr(alarm, name) for name in ALARM},
         "durations": {

@@ -40,7 +40,7 @@ def tables_of(model: Model) -> list[TextTable]:
     typical = np.array(model.settings.get(TYPICAL), dtype=object)
     if typical.shape == (model.n_states, model.n_features, len(QUANTILES)):
         tables.append(_typical(model, typical))
-    return [*tables, _transitions(model), _learned(model)]
+    return [*tables, _transitions(model), _learned(model), _tunings(model)]
 
 
 def _states(model: Model) -> TextTable:
@@ -95,12 +95,10 @@ def _learned(model: Model) -> TextTable:
     rows += [[f"{role} column", printable(name)] for role, name in remembered_columns(model).items()]
     if isinstance(evidence, PooledEvidence):
         for name, member in evidence.members.items():
-            rows.append([f"evidence {name}", f"scale {member.scale:.3g}: {member}"])
-        rows.append(["prior shift", f"{evidence.prior_shift:.3g} of the class shares, floor {evidence.floor:g}"])
+            rows.append([f"evidence {name}", str(member)])
+        rows.append(["floor", f"{evidence.floor:g}"])
     else:
-        rows.append(["evidence", f"scale {evidence.evidence_scale:.3g}: {evidence}"])
-    temper = 1.0 if model.tempering is None else model.tempering.temper
-    rows.append(["chain", f"transition probabilities to the power of {temper:.3g}"])
+        rows.append(["evidence", str(evidence)])
     rows.append(["chosen by", str(model.settings.get(SCALE_REASON, "not recorded"))])
     if model.novelty is not None:
         rows.append(["novelty", f"rate {model.novelty.rate:g}, duration {model.novelty.duration:g} time steps"])
@@ -110,6 +108,16 @@ def _learned(model: Model) -> TextTable:
         asked = f"{alarm.false_alarms:g} false in {alarm.per:,g} time steps, from {alarm.n_normal:,} normal ones"
         rows.append(["alarm", f"{asked}; {levels}; ends after {alarm.hold_off:,} time steps"])
     return TextTable("what was learned", ["", ""], rows)
+
+
+def _tunings(model: Model) -> TextTable:
+    """How much each member, the chain and the class shares count in each kind of answer."""
+    tunings = model.tunings
+    members = list(tunings["smooth"].scales)
+    rows = [[name, *(short(tuning.scales.get(name, 0.0)) for tuning in tunings.values())] for name in members]
+    rows.append(["temper of the chain", *(short(tuning.temper) for tuning in tunings.values())])
+    rows.append(["prior shift", *(short(tuning.prior_shift) for tuning in tunings.values())])
+    return TextTable("how much the evidence counts, by kind of answer", ["", *tunings], rows)
 
 
 def as_text(model: Model) -> str:
