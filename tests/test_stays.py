@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import drhmm
 from drhmm import DensityRatioHMM
-from drhmm.chain.durations import stages_of
-from drhmm.chain.stays import DurationRules, Stays, minimum_stays
+from drhmm.chain.durations import DurationRules, Stays, minimum_stays, stages_of
 from drhmm.datasets import blobs, sines
 from drhmm.reference import durations as dense
 

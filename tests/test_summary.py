@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import drhmm
 from drhmm import DensityRatioHMM
 from drhmm.cli import main
-from drhmm.learning.typical_values import typical_values
+from drhmm.learning.training_frames import typical_values
 from drhmm.ratios import FromClassifier
 from problems import blobs
 

@@ -11,14 +11,15 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from ._inference import BatchInference
-from .chain.stays import DurationRules, check_minimum, minimum_stays
+from .chain.durations import DurationRules, check_minimum, minimum_stays
 from .chain.tempering import tempered
 from .chain.transitions import ChainRules, chain_rules
-from .chain.unknown_state import Novelty, check_duration, check_rate
+from .chain.unknown_state import LONGEST_DURATION, SMALLEST_RATE, Novelty
 from .data.checks import (
     LARGEST,
     Array,
     as_floats,
+    as_json,
     check_bool,
     check_choice,
     check_integer,
@@ -33,16 +34,20 @@ from .data.tables import feature_names_of
 from .evidence.pooled import PooledEvidence, warn_of_far_classes
 from .features.context import LONGEST_WINDOW, MOST_COLUMNS, Context, learn_context
 from .features.frames import Framing, learn_framing, random_state_of
-from .files.serialization import as_json
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .learning.labelled import Settings, learn_labelled, learn_unlabelled, with_novelty
-from .learning.training_frames import TrainingFrames, class_weights, row_weights
-from .learning.typical_values import SCALE_REASON, TYPICAL, Quantiles, typical_values
+from .learning.training_frames import (
+    SCALE_REASON,
+    TYPICAL,
+    TrainingFrames,
+    class_weights,
+    row_weights,
+    typical_values,
+)
 from .model import Model
-from .ratios.learner import Learner, as_learner
+from .ratios.learner import Learner, as_learner, check_source, class_shares
 from .ratios.least_squares import LeastSquares
 from .ratios.pool import Pool, evidence_of
-from .ratios.source import check_source, class_shares
 from .system.threads import with_own_threads
 from .tuning.kernel_search import Selection
 
@@ -304,8 +309,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self._given_scales()
         self._given_temper()
         check_integer(self.window, "window", low=1)
-        check_rate(self.novelty_rate, "novelty_rate")
-        check_duration(self.novelty_duration, "novelty_duration")
+        check_number(self.novelty_rate, "novelty_rate", low=SMALLEST_RATE, high=1, high_open=True)
+        check_number(self.novelty_duration, "novelty_duration", low=1, high=LONGEST_DURATION)
         check_choice(self.novelty_evidence, "novelty_evidence", ("calibrated", "paper"))
         check_integer(self.max_iter, "max_iter", low=1)
         check_number(self.tol, "tol", low=0)
@@ -500,6 +505,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             check_minimum(codes, sequences.lengths, rules.durations.minimum, classes)
             learned = learn_unlabelled(learner, training, rules, settings, random_state)
         prior = read_only(class_shares(learned.targets, training.weights))
+        typical = typical_values(sequences.samples[training.rows], learned.targets.argmax(axis=1), len(classes))
         transmat, startprob, tempering = tempered(learned.transmat, learned.startprob, learned.choice.temper, prior)
         model = Model(
             classes,
@@ -510,7 +516,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None,
             feature_names,
             {name: as_json(value) for name, value in self.get_params(deep=False).items()}
-            | {SCALE_REASON: learned.choice.reason, TYPICAL: _typical(sequences, training, learned.targets)},
+            | {SCALE_REASON: learned.choice.reason, TYPICAL: typical},
             learned.stages,
             tempering,
             other_tunings=learned.tunings,
@@ -625,8 +631,3 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         partial = partial.add(Statistics.of(pooled_evidence_of(partial.model), sequences, codes, weights))
         self._adopt_partial(partial, selection)
         return self
-
-
-def _typical(sequences: Sequences, training: TrainingFrames, targets: Array) -> Quantiles | None:
-    """Typical values of the samples at the complete frames of each state."""
-    return typical_values(sequences.samples[training.rows], targets.argmax(axis=1), targets.shape[1])

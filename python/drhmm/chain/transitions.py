@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data.checks import LARGEST, Array, Lengths, as_floats, as_startprob, as_transmat, check_number
-from .durations import Durations, Sizes, leaving_rates
-from .stays import DurationRules, Stays
+from .durations import DurationRules, Durations, Sizes, Stays, leaving_rates
 
 #: Pseudo-count of every state as the first of a sequence.
 START_PRIOR = 1.0

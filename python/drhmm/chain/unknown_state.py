@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,16 +16,6 @@ SMALLEST_RATE = 1e-30
 
 #: Less than this of a posterior cannot be divided among the known states; the native core has the same limit.
 SMALLEST_SHARE = 1e-290
-
-
-def check_rate(value: Any, name: str) -> float:
-    """A rate with which something unknown begins."""
-    return check_number(value, name, low=SMALLEST_RATE, high=1, high_open=True)
-
-
-def check_duration(value: Any, name: str) -> float:
-    """A duration of the unknown."""
-    return check_number(value, name, low=1, high=LONGEST_DURATION)
 
 
 def among_known(posteriors: Array, n_states: int, row_of: Callable[[int], int] = int) -> Array:
@@ -64,8 +53,8 @@ class Novelty:
     duration: float
 
     def __post_init__(self) -> None:
-        check_rate(self.rate, "novelty rate")
-        check_duration(self.duration, "novelty duration")
+        check_number(self.rate, "novelty rate", low=SMALLEST_RATE, high=1, high_open=True)
+        check_number(self.duration, "novelty duration", low=1, high=LONGEST_DURATION)
 
     def transmat(self, transmat: Array, prior: Array) -> Array:
         """(S + 1, S + 1): known states lead to * with the rate, and * returns to them by their shares."""

@@ -12,7 +12,7 @@ import numpy as np
 from ..data.columns import COLUMNS
 from ..evidence.pooled import PooledEvidence
 from ..files import model_file as io
-from ..learning.typical_values import SCALE_REASON, TYPICAL
+from ..learning.training_frames import SCALE_REASON, TYPICAL
 from ..model import Model
 from .output import say
 

@@ -26,37 +26,36 @@ OTHER_NAMES = {
 }
 
 
-def check_of_places(method: Callable[..., Any]) -> Callable[[tuple[Any, ...]], None]:
-    """What raises a TypeError for a value without a name that has to have one, and says which was probably meant."""
-    parameters = inspect.signature(method).parameters.values()
-    most = sum(one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for one in parameters)
-    first = next((one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY), None)
-    has_method = any(one.name == "method" for one in parameters)
-    taken = ", ".join([one.name for one in parameters][1:most])
+def n_places(method: Callable[..., Any]) -> int:
+    """How many arguments a method takes without their names, itself among them."""
+    kinds = [one.kind for one in inspect.signature(method).parameters.values()]
+    return kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
-    def check(arguments: tuple[Any, ...]) -> None:
-        if len(arguments) > most and first is not None:
-            meant = "method" if has_method and isinstance(arguments[most], str) else first
-            value = arguments[most]
-            if meant == "lengths":
-                numbers = np.asarray(value)
-                meant = "lengths" if numbers.dtype.kind in "iu" else "sequence_id"
-                value = numbers.tolist()
-            raise TypeError(
-                f"{method.__name__} takes {taken} by place and everything else by name: did you mean "
-                f"{method.__name__}({taken}, {meant}={shown(value, 30)})?"
-            )
 
-    return check
+def refuse_places(method: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Raise a TypeError for one value too many without a name, and say which was probably meant."""
+    most, names = n_places(method), list(inspect.signature(method).parameters)
+    if len(names) > most:
+        taken, meant, value = ", ".join(names[1:most]), names[most], arguments[most]
+        if "method" in names and isinstance(value, str):
+            meant = "method"
+        elif meant == "lengths":
+            numbers = np.asarray(value)
+            meant, value = "lengths" if numbers.dtype.kind in "iu" else "sequence_id", numbers.tolist()
+        raise TypeError(
+            f"{method.__name__} takes {taken} by place and everything else by name: did you mean "
+            f"{method.__name__}({taken}, {meant}={shown(value, 30)})?"
+        )
 
 
 def by_name(method: Callable[P, R]) -> Callable[P, R]:
     """A method that says which argument a value without a name was meant to be."""
-    check = check_of_places(method)
+    most = n_places(method)
 
     @wraps(method)
     def checked(*arguments: P.args, **named: P.kwargs) -> R:
-        check(arguments)
+        if len(arguments) > most:
+            refuse_places(method, arguments)
         return method(*arguments, **named)
 
     return checked

@@ -416,20 +416,3 @@ def _member(name: str, described: Any, tensors: Mapping[str, Array]) -> Member:
         low = 0.0 if number == "rho" else 1 / LARGEST
         numbers[number] = check_number(described[number], number, low=low, high=LARGEST)
     return kind(**{array: tensors[f"{name}.{array}"] for array in kind.AXES}, **numbers)  # type: ignore[arg-type]
-
-
-def as_json(value: Any) -> Any:
-    """A setting as JSON: what JSON has no word for becomes a list of pairs, a name or a description in words."""
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, np.generic | np.ndarray):
-        return as_json(value.tolist())
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else repr(float(value))
-    if isinstance(value, list | tuple):
-        return [as_json(item) for item in value]
-    if isinstance(value, dict):
-        return [[as_json(key), as_json(item)] for key, item in value.items()]
-    return repr(value)

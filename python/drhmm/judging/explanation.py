@@ -18,7 +18,7 @@ from ..data.tables import columns_named
 from ..evidence.pool_members import AHEAD
 from ..evidence.pooled import PooledEvidence
 from ..features.frames import random_state_of
-from ..learning.typical_values import QUANTILES, TYPICAL
+from ..learning.training_frames import QUANTILES, TYPICAL
 from .summary import column_names_of
 from .text_tables import TextTable, printable, share
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..data.columns import remembered_columns
 from ..evidence.pooled import PooledEvidence
-from ..learning.typical_values import QUANTILES, SCALE_REASON, TYPICAL
+from ..learning.training_frames import QUANTILES, SCALE_REASON, TYPICAL
 from .text_tables import TextTable, printable, share, short
 
 if TYPE_CHECKING:

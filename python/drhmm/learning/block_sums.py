@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..chain.stays import Stays
+from ..chain.durations import Stays
 from ..chain.tempering import tempered
 from ..chain.transitions import ChainRules, count_transitions
-from ..data.checks import Array, Lengths, read_only
+from ..data.checks import Array, Lengths, as_json, read_only
 from ..data.labels import Codes
 from ..data.sequences import Sequences
 from ..evidence.pool_members import AheadMember, ContextMember, KernelMember, Sums, added
 from ..evidence.pooled import PooledEvidence, warn_of_far_classes
 from ..features.frames import complete_rows
-from ..files.serialization import as_json
 from ..model import Model
 from .context import context_sums
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..chain.durations import Durations
+from ..chain.durations import Durations, Stays
 from ..chain.native_chain import StageChain
-from ..chain.stays import Stays
 from ..chain.transitions import ChainRules, count_transitions
 from ..data.checks import Array
 from ..data.labels import UNKNOWN

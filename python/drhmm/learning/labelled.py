@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import recursion
-from ..chain.durations import Durations
-from ..chain.stays import Stays
+from ..chain.durations import Durations, Stays
 from ..chain.transitions import ChainRules, count_transitions
 from ..data.checks import Array
 from ..data.user_warnings import warn
@@ -20,8 +19,7 @@ from ..evidence.tunings import Tuning
 from ..evidence.unknown import beside, learn_novelty
 from ..features.context import Context
 from ..model import Model
-from ..ratios.learner import Learner, Trained
-from ..ratios.source import checked_log_ratios
+from ..ratios.learner import Learner, Trained, checked_log_ratios
 from ..system.progress import no_progress, progress_bar
 from ..tuning.scales import Choice, HeldOutSmoothing
 from .context import learn_context_members
@@ -109,7 +107,7 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
 
     can_judge = smoothings[-1].can_judge
     if can_judge:
-        task = training.task(targets, judge, progress_bar("cross-validation") if settings.verbose else no_progress)
+        task = training.task(targets, judge, progress_bar("cross-validation") if settings.verbose else None)
     trained = learner.learn(task, can_judge)
     past = None
     if can_judge and settings.context is not None and settings.evidence_scale is None:

@@ -14,7 +14,7 @@ from ..data.sequences import Sequences
 from ..data.user_warnings import warn
 from ..features.frames import Framing, complete_rows
 from ..ratios.learner import Task
-from ..system.progress import Progress, no_progress
+from ..system.progress import Progress
 from ..tuning.folds import folds_of
 from ..tuning.kernel_search import Judge
 
@@ -23,6 +23,21 @@ FEW = 3
 
 #: Share of frames that windows may lose to missing samples without a word.
 LOST = 0.1
+
+
+#: The entry of a model's settings that says what scales, temper and prior shift were learned from.
+SCALE_REASON = "scale_reason"
+
+#: The entry with the typical values of each column in each state.
+TYPICAL = "typical_values"
+
+#: Quantiles that say what is typical.
+QUANTILES = (0.1, 0.5, 0.9)
+
+#: Values that are recorded, at most.
+MOST_RECORDED = 30_000
+
+Quantiles = list[list[list[float | None]]]
 
 
 class TrainingFrames:
@@ -76,7 +91,7 @@ class TrainingFrames:
         known: npt.NDArray[np.bool_] = self.codes[self.rows] != UNKNOWN
         return known
 
-    def task(self, targets: Array, judge: Judge | None = None, progress: Progress = no_progress) -> Task:
+    def task(self, targets: Array, judge: Judge | None = None, progress: Progress | None = None) -> Task:
         """What a ratio source learns from."""
         weighted = self.given_weights is not None
         return Task(self.frames, targets, self.weights, self.folds, weighted, judge, progress)
@@ -169,3 +184,18 @@ def row_weights(
     by_class = np.ones(len(codes))
     by_class[known] = class_weights(class_weight, classes, codes[known])[codes[known]]
     return by_class if weights is None else by_class * weights
+
+
+def typical_values(samples: Array, states: Codes, n_states: int) -> Quantiles | None:
+    """Quantiles of every column in every state, (S, d, 3); None in a state without samples, and where they are many."""
+    if n_states * samples.shape[1] * len(QUANTILES) > MOST_RECORDED:
+        return None
+    own = [samples[states == state] for state in range(n_states)]
+    values = [
+        np.quantile(part, QUANTILES, axis=0).T if len(part) > 0 else np.full((samples.shape[1], 3), np.nan)
+        for part in own
+    ]
+    return [
+        [[float(f"{value:.6g}") if np.isfinite(value) else None for value in column] for column in state]
+        for state in values
+    ]

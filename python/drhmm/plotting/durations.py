@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ..chain.durations import Durations
-from ..chain.stays import Stays
+from ..chain.durations import Durations, Stays
 from ..data.checks import as_lengths, as_matrix, as_transmat
 from ..data.labels import bridged
 from .style import as_states, color, panels_of, state_names

@@ -6,13 +6,11 @@ frames, (n, S), up to a constant per row. A source works with weights if its ``f
 `DensityRatioHMM` copies a source before it fits it.
 """
 
-from .additive import Additive
 from .from_classifier import FromClassifier
 from .from_densities import FromDensities
-from .gaussian import Gaussian
-from .least_squares import LeastSquares
+from .learner import RatioSource
+from .least_squares import Additive, Gaussian, LeastSquares
 from .pool import Pool
-from .source import RatioSource
 from .two_class import TwoClass
 
 __all__ = [

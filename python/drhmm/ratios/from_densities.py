@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold
 from sklearn.neighbors import KernelDensity
 
 from ..data.checks import Array, refuse_masked
-from .source import accepts_weights, as_training, check_fitted, hard_or_repeated, without_evidence
+from .learner import accepts_weights, as_training, check_fitted, hard_or_repeated, without_evidence
 
 
 class FromDensities(BaseEstimator):  # type: ignore[misc]

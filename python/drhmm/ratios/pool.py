@@ -19,11 +19,22 @@ from ..features.frames import Framing, check_basis, complete_rows, random_state_
 from ..system.threads import limited_threads, with_own_threads
 from ..tuning.folds import contiguous_folds
 from ..tuning.scales import Choice
-from .additive import Additive
-from .gaussian import Gaussian
-from .learner import Learner, Task, Trained, Updates, as_learner, equal_scales, named
-from .least_squares import LeastSquares
-from .source import RatioSource, as_training, check_fitted, check_masses, check_source, checked_log_ratios
+from .learner import (
+    Learner,
+    RatioSource,
+    Task,
+    Trained,
+    Updates,
+    as_learner,
+    as_training,
+    check_fitted,
+    check_masses,
+    check_source,
+    checked_log_ratios,
+    equal_scales,
+    named,
+)
+from .least_squares import Additive, Gaussian, LeastSquares
 
 #: The most columns of a frame with additive and Gaussian members: their sums grow with the square of the columns.
 MOST_COLUMNS = 200

@@ -11,7 +11,7 @@ from .. import _core
 from ..data.checks import Array, as_samples, check_integer, check_number, check_searched, read_only
 from ..features.frames import choose_centers, median_distance, random_state_of
 from ..tuning.kernel_search import DEFAULT_RHO, DEFAULT_SIGMA, SIGMA_GRID, pull
-from .source import as_training, check_fitted, check_masses, check_width
+from .learner import as_training, check_fitted, check_masses, check_width
 
 #: Larger than for posteriors: a ratio of densities has no upper bound, and leave-one-out favours its peaks too much.
 RHO_GRID = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)

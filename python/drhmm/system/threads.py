@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 from threadpoolctl import ThreadpoolController
 
 from ..data.checks import thread_count
-from ..data.hints import check_of_places
+from ..data.hints import n_places, refuse_places
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -41,12 +41,13 @@ def limited_threads(n_threads: int) -> AbstractContextManager[object]:
 
 
 def with_own_threads(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A method that keeps all libraries to the `n_threads` of its object, and answers as `_hints.by_name` does."""
-    check = check_of_places(method)
+    """A method that keeps all libraries to the `n_threads` of its object, and answers as `by_name` does."""
+    most = n_places(method)
 
     @functools.wraps(method)
     def limited(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        check(args)
+        if len(args) > most:
+            refuse_places(method, args)
         with limited_threads(thread_count(args[0].n_threads)):  # type: ignore[attr-defined]
             return method(*args, **kwargs)
 

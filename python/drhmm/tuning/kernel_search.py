@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .. import _core
 from ..data.checks import Array
-from ..system.progress import Progress, no_progress
+from ..system.progress import Progress
 
 #: Sigma over the median distance between centres, and rho over the number of training frames, without any data.
 #: Together with the pull below they gave the best smoothed accuracy over both noise readings of the sines toy with 50
@@ -86,7 +86,7 @@ def select(
     rho: float | None,
     judge: Judge | None,
     n_threads: int,
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
 ) -> Selection:
     """Choose what is None of sigma and rho, pulled towards the defaults.
 
@@ -122,7 +122,8 @@ def select(
                 verdict[s, r] = penalty[s, r] + (loss[s, r] / unit if judge is None else judge(found))
                 if verdict[s, r] < least:
                     least, best, estimates = verdict[s, r], (s, r), found
-            progress(s + 1, len(sigmas), f"sigma {width:.3g}  loss {loss[s].min() / weights.sum():.4f}")
+            if progress is not None:
+                progress(s + 1, len(sigmas), f"sigma {width:.3g}  loss {loss[s].min() / weights.sum():.4f}")
     return Selection(
         sigmas, rhos, loss / weights.sum(), verdict, float(sigmas[best[0]]), float(rhos[best[1]]), estimates
     )
