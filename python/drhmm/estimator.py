@@ -35,10 +35,12 @@ from .evidence.pooled import PooledEvidence, warn_of_far_classes
 from .features.context import LONGEST_WINDOW, MOST_COLUMNS, Context, learn_context
 from .features.frames import Framing, learn_framing, random_state_of
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
+from .learning.few_labels import learn_partly_labelled
 from .learning.labelled import Settings, learn_labelled, learn_unlabelled, with_novelty
 from .learning.training_frames import (
     SCALE_REASON,
     TYPICAL,
+    UNLABELLED,
     TrainingFrames,
     class_weights,
     row_weights,
@@ -144,6 +146,9 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         partly labelled y.
     em_update : {"soft", "paper"}
         Least squares on soft labels with one factorisation for all iterations, or the rule that the paper prints.
+    unlabelled : {"auto", "use", "ignore"}
+        Whether a fit with some labels learns from the other rows, too. "auto" hides labels and uses the other rows only
+        if EM then predicts the hidden labels well, and better than the labelled rows alone do.
     Novelty
         What the state for the unknown is like; these need ``novelty=True``.
     novelty_rate : float
@@ -181,6 +186,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         What scales, temper and shift were learned from, in words.
     centers_, theta_, sigma_, rho_ : ndarray, ndarray, float, float
         Kernel centres, coefficients, width and regularisation, if kernels take part.
+    unlabelled_reason_ : str
+        Whether rows without a label were used, and why, in words; empty where every label was known, or none.
     selection_ : Selection or None
         The cross-validation table of sigma and rho.
     n_iter_, converged_, history_ : int, bool, list of float
@@ -256,6 +263,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         tol: float = 1e-4,
         transmat_init: npt.ArrayLike | None = None,
         em_update: Literal["soft", "paper"] = "soft",
+        unlabelled: Literal["auto", "use", "ignore"] = "auto",
         novelty_rate: float = 1e-3,
         novelty_duration: float = 50.0,
         novelty_evidence: str = "calibrated",
@@ -287,6 +295,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.tol = tol
         self.transmat_init = transmat_init
         self.em_update = em_update
+        self.unlabelled = unlabelled
         self.novelty_rate = novelty_rate
         self.novelty_duration = novelty_duration
         self.novelty_evidence = novelty_evidence
@@ -316,6 +325,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         check_number(self.tol, "tol", low=0)
         check_integer(self.n_init, "n_init", low=1)
         check_choice(self.em_update, "em_update", ("soft", "paper"))
+        check_choice(self.unlabelled, "unlabelled", ("auto", "use", "ignore"))
         check_choice(self.durations, "durations", ("auto", "geometric", "negative-binomial"))
         if self.context is not None and not (isinstance(self.context, str) and self.context == "auto"):
             if isinstance(self.context, str):
@@ -497,15 +507,21 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             self._context(learner, framing, sequences, random_state),
             self.durations == "auto",
         )
+        reason = ""
         if training.labelled:
             if rules.initial is not None:
                 raise ValueError("transmat_init is where EM begins, and every time step has a label: use transmat")
             learned = learn_labelled(learner, training, rules, settings)
         else:
             check_minimum(codes, sequences.lengths, rules.durations.minimum, classes)
-            learned = learn_unlabelled(learner, training, rules, settings, random_state)
+            if training.known.any():
+                learned, training, reason = learn_partly_labelled(
+                    learner, training, rules, settings, random_state, self.unlabelled
+                )
+            else:
+                learned = learn_unlabelled(learner, training, rules, settings, random_state)
         prior = read_only(class_shares(learned.targets, training.weights))
-        typical = typical_values(sequences.samples[training.rows], learned.targets.argmax(axis=1), len(classes))
+        typical = typical_values(training.samples[training.rows], learned.targets.argmax(axis=1), len(classes))
         transmat, startprob, tempering = tempered(learned.transmat, learned.startprob, learned.choice.temper, prior)
         model = Model(
             classes,
@@ -516,7 +532,8 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None,
             feature_names,
             {name: as_json(value) for name, value in self.get_params(deep=False).items()}
-            | {SCALE_REASON: learned.choice.reason, TYPICAL: typical},
+            | {SCALE_REASON: learned.choice.reason, TYPICAL: typical}
+            | ({UNLABELLED: reason} if reason else {}),
             learned.stages,
             tempering,
             other_tunings=learned.tunings,
@@ -525,7 +542,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
             model = with_novelty(model, learned, training, random_state, threads)
         known, evidence = training.known, model.evidence
         if isinstance(evidence, PooledEvidence) and evidence.is_kernels_alone and known.any():
-            codes = codes[training.rows][known]
+            codes = training.codes[training.rows][known]
             warn_of_far_classes(evidence.reach(training.frames[known], codes), classes)
         selections = [getattr(one.source, "selection_", None) for one in learned.trained]
         self._adopt(
@@ -558,6 +575,7 @@ class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: 
         self.evidence_scale_, self.member_scales_ = model.evidence.evidence_scale, model.evidence.scales
         self.prior_shift_ = model.evidence.prior_shift
         self.scale_reason_ = str(model.settings[SCALE_REASON])
+        self.unlabelled_reason_ = str(model.settings.get(UNLABELLED, ""))
         self.n_features_in_ = model.n_features
         if model.feature_names is not None:
             self.feature_names_in_ = np.array(model.feature_names, dtype=object)

@@ -133,6 +133,12 @@ def _add_fit(commands: Commands) -> None:
     command.add_argument("--html", type=Path, metavar="FILE", help="a page with the held-out figures and pictures")
     group = command.add_argument_group("kernels and evidence")
     group.add_argument("--basis", type=int, help="kernel centres (25 per state, at least 150 and at most 500)")
+    group.add_argument(
+        "--unlabelled",
+        choices=("auto", "use", "ignore"),
+        default="auto",
+        help="what rows without a label are for, where others have one: learned from only if that helps, or as told",
+    )
     group = command.add_argument_group("chain")
     group.add_argument(
         "--durations",

@@ -84,6 +84,7 @@ def run(options: argparse.Namespace) -> None:
         min_duration=options.min_duration,
         n_basis="auto" if options.basis is None else options.basis,
         novelty=options.novelty,
+        unlabelled=options.unlabelled,
         **novelty,
         random_state=options.seed,
         n_threads=options.threads,
@@ -189,6 +190,8 @@ def _chosen(estimator: DensityRatioHMM) -> str:
     parts.append(f"evidence scales {scales} and temper {estimator.transition_temper_:.3g} by {estimator.scale_reason_}")
     if estimator.model_.stages is not None:
         parts.append("stages of the states " + ", ".join(map(str, estimator.model_.stages.sizes)))
+    if estimator.unlabelled_reason_:
+        parts.append(estimator.unlabelled_reason_)
     if estimator.history_:
         parts.append(f"EM {'converged' if estimator.converged_ else 'stopped'} after {estimator.n_iter_} iterations")
     return "; ".join(parts)

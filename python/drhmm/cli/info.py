@@ -12,7 +12,7 @@ import numpy as np
 from ..data.columns import COLUMNS
 from ..evidence.pooled import PooledEvidence
 from ..files import model_file as io
-from ..learning.training_frames import SCALE_REASON, TYPICAL
+from ..learning.training_frames import SCALE_REASON, TYPICAL, UNLABELLED
 from ..model import Model
 from .output import say
 
@@ -65,7 +65,7 @@ def as_json(model: Model) -> dict[str, Any]:
 
 def _settings(model: Model) -> str:
     """The settings of the estimator, in lines."""
-    left_out = (SCALE_REASON, TYPICAL, COLUMNS)
+    left_out = (SCALE_REASON, UNLABELLED, TYPICAL, COLUMNS)
     settings = ", ".join(
         f"{name}={value!r}" for name, value in model.settings.items() if value is not None and name not in left_out
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..data.columns import remembered_columns
 from ..evidence.pooled import PooledEvidence
-from ..learning.training_frames import QUANTILES, SCALE_REASON, TYPICAL
+from ..learning.training_frames import QUANTILES, SCALE_REASON, TYPICAL, UNLABELLED
 from .text_tables import TextTable, printable, share, short
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ def _learned(model: Model) -> TextTable:
     else:
         rows.append(["evidence", str(evidence)])
     rows.append(["chosen by", str(model.settings.get(SCALE_REASON, "not recorded"))])
+    if UNLABELLED in model.settings:
+        rows.append(["rows", str(model.settings[UNLABELLED])])
     if model.novelty is not None:
         rows.append(["novelty", f"rate {model.novelty.rate:g}, duration {model.novelty.duration:g} time steps"])
     alarm = model.own_alarm

@@ -106,6 +106,11 @@ def run_em(
     return EMResult(targets, transmat, startprob, stages, len(history), converged, history)
 
 
+def clamped(targets: Array, labels: Array) -> Array:
+    """Targets (N, S) where known labels, one-hot or rows of zeros, stand in for them."""
+    return np.where(labels.any(axis=1, keepdims=True), labels, targets)
+
+
 def start_counts(start: Array, training: TrainingFrames) -> tuple[Array, Array]:
     """Transition counts of the likeliest states of a start."""
     codes = np.full(training.n_rows, UNKNOWN, dtype=np.int64)

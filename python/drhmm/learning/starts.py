@@ -15,7 +15,7 @@ from ..chain.transitions import ChainRules
 from ..data.checks import Array
 from ..features.frames import choose_centers, median_distance
 from ..tuning.kernel_search import START_SIGMA
-from .em import Update, run_em, start_counts
+from .em import Update, clamped, run_em, start_counts
 from .training_frames import TrainingFrames
 
 #: Frames on either side over which features are averaged before k-means; 0 is plain k-means.
@@ -40,7 +40,10 @@ def best_starts(
     random_state: np.random.RandomState,
     n_threads: int,
 ) -> list[Array]:
-    """The `n_starts` starts with the largest gain after a few iterations, best first."""
+    """The `n_starts` starts with the largest gain after a few iterations, best first.
+
+    The start that the labels give is always among them: whatever has a larger gain, it means what the labels mean.
+    """
     candidates = [_ordered(start, training, rules) for start in _candidates(training, n_starts, random_state)]
     gains: dict[int, float] = {}
     failure: ValueError | None = None
@@ -55,7 +58,11 @@ def best_starts(
     if not gains:
         assert failure is not None
         raise failure
-    return [candidates[k] for k in sorted(gains, key=lambda k: -gains[k])[:n_starts]]
+    best = sorted(gains, key=lambda k: -gains[k])[:n_starts]
+    from_labels = len(candidates) - 1
+    if training.known.any() and from_labels in gains and from_labels not in best:
+        best[-1] = from_labels
+    return [candidates[k] for k in best]
 
 
 def _candidates(training: TrainingFrames, n_starts: int, random_state: np.random.RandomState) -> list[Array]:
@@ -121,9 +128,7 @@ def _named(targets: Array, training: TrainingFrames) -> Array:
     known = training.known
     labels = training.one_hot()
     _, order = linear_sum_assignment(-labels[known].T @ targets[known])
-    named = np.ascontiguousarray(targets[:, order])
-    named[known] = labels[known]
-    return named
+    return clamped(np.ascontiguousarray(targets[:, order]), labels)
 
 
 def _from_labels(features: Array, training: TrainingFrames) -> Array:
@@ -133,6 +138,4 @@ def _from_labels(features: Array, training: TrainingFrames) -> Array:
     factor = _core.RegularizedGram(gram, 0.01 * float(known.sum()))
     estimates = features @ factor.solve(np.ascontiguousarray(features[known].T @ labels[known]))
     targets = np.maximum(estimates, 1e-3)
-    targets /= targets.sum(axis=1, keepdims=True)
-    targets[known] = labels[known]
-    return targets
+    return clamped(targets / targets.sum(axis=1, keepdims=True), labels)

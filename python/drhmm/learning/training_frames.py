@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,9 @@ LOST = 0.1
 #: The entry of a model's settings that says what scales, temper and prior shift were learned from.
 SCALE_REASON = "scale_reason"
 
+#: The entry of a model's settings that says whether unlabelled rows were used, and why.
+UNLABELLED = "unlabelled_reason"
+
 #: The entry with the typical values of each column in each state.
 TYPICAL = "typical_values"
 
@@ -53,6 +57,8 @@ class TrainingFrames:
         Fold and weight of each frame.
     given_weights : ndarray of shape (N,) or None
         The weights, if there are any but ones.
+    samples : ndarray of shape (n_rows, d)
+        Samples of every row.
     codes : ndarray of shape (n_rows,)
         State of every row, complete or not; -1 where unknown.
     """
@@ -74,6 +80,27 @@ class TrainingFrames:
         self.folds = folds_of(sequence, codes[self.rows], n_states)
         self.given_weights = None if weights is None else np.ascontiguousarray(weights[self.rows])
         self.weights = np.ones(len(self.rows)) if self.given_weights is None else self.given_weights
+
+    def relabelled(self, codes: Codes) -> TrainingFrames:
+        """The same frames with other labels of the rows."""
+        part = copy.copy(self)
+        part.codes = codes
+        sequence = np.repeat(np.arange(len(self.lengths)), self.lengths)[self.rows]
+        part.folds = folds_of(sequence, codes[self.rows], self.n_states)
+        return part
+
+    def labelled_stretches(self) -> TrainingFrames:
+        """The rows with a label; rows that follow one another in a sequence are a sequence."""
+        part, known = copy.copy(self), self.known
+        labelled = np.flatnonzero(self.codes != UNKNOWN)
+        sequence = np.repeat(np.arange(len(self.lengths)), self.lengths)[labelled]
+        new = np.append(True, (np.diff(labelled) > 1) | (np.diff(sequence) > 0))
+        part.lengths = np.diff(np.append(np.flatnonzero(new), len(labelled))).tolist()
+        part.rows = np.searchsorted(labelled, self.rows[known])
+        part.frames, part.samples = np.ascontiguousarray(self.frames[known]), self.samples[labelled]
+        part.weights = np.ascontiguousarray(self.weights[known])
+        part.given_weights = None if self.given_weights is None else part.weights
+        return part.relabelled(self.codes[labelled])
 
     @property
     def n_rows(self) -> int:

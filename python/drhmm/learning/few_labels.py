@@ -1,0 +1,201 @@
+"""Few labels: learn from the labelled rows alone, or from all rows by EM, whichever predicts hidden labels."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..chain.native_chain import StageChain
+from ..chain.tempering import tempered
+from ..chain.transitions import ChainRules
+from ..data.checks import Array
+from ..data.labels import UNKNOWN
+from ..ratios.learner import Learner, checked_log_ratios, class_shares
+from .em import clamped, run_em
+from .labelled import Learned, Settings, learn_labelled, learn_unlabelled
+from .training_frames import TrainingFrames
+
+#: Labelled rows below which kernel width and regularisation are not searched for.
+FEWEST_SEARCHED = 15
+
+#: Iterations that find the transitions between labelled rows that have no neighbours.
+CHAIN_ITERATIONS = 10
+
+#: EM is taken only if it predicts at least so many hidden runs, at a mean loss of at most so many nats, and so many nats
+#: below that of the labelled rows alone. The second bound matters most: where EM helps, it is almost always right.
+FEWEST_RUNS, LARGEST_LOSS, LEAST_LEAD = 5, 0.3, 0.01
+
+#: The smallest posterior of a true state that counts.
+LEAST_POSTERIOR = 0.01
+
+
+def learn_partly_labelled(
+    learner: Learner,
+    training: TrainingFrames,
+    rules: ChainRules,
+    settings: Settings,
+    random_state: np.random.RandomState,
+    unlabelled: str,
+) -> tuple[Learned, TrainingFrames, str]:
+    """What was learned, the frames it was learned from, and in words why from these.
+
+    With ``unlabelled="auto"``, half of the runs of labels are hidden in turn, and predicted by EM and by what the other
+    half teaches alone: -log max(posterior, .01), averaged over the rows of a run, then over runs.
+    """
+    if unlabelled == "auto":
+        use, reason = _verdict(learner, training, rules, settings, copy.deepcopy(random_state))
+    else:
+        use, reason = unlabelled == "use", "as asked"
+    words = f"unlabelled rows were {'' if use else 'not '}used: {reason}"
+    if use:
+        return learn_unlabelled(learner, training, rules, settings, random_state), training, words
+    return *_learn_base(learner, training, rules, settings), words
+
+
+def _learn_base(
+    learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings
+) -> tuple[Learned, TrainingFrames]:
+    """Learn from the labelled rows alone: rows that follow one another are a sequence.
+
+    Where most labelled rows have no labelled neighbour, the transitions come from all rows, with the evidence fixed.
+    """
+    alone = training.labelled_stretches()
+    if len(alone.rows) < FEWEST_SEARCHED:
+        learner = _without_search(learner)
+    learned = learn_labelled(learner, alone, replace(rules, initial=None), replace(settings, context=None))
+    if 2 * sum(length for length in alone.lengths if length > 1) >= alone.n_rows or rules.transmat is not None:
+        return learned, alone
+    choice = replace(learned.choice, temper=1.0)
+    fixed = _evidence(replace(learned, choice=choice), alone, training.frames)
+    found = run_em(
+        lambda targets: fixed,
+        training,
+        replace(rules, initial=rules.first_transitions(np.zeros((rules.n_states, rules.n_states)))),
+        clamped(_shares(fixed), training.one_hot()),
+        max_iter=CHAIN_ITERATIONS,
+        tol=0.0,
+        n_threads=settings.n_threads,
+    )
+    transmat, startprob = found.transmat, found.startprob
+    learned = replace(learned, transmat=transmat, startprob=startprob, stages=found.stages)
+    return replace(learned, choice=choice, others={}), alone
+
+
+def _verdict(
+    learner: Learner,
+    training: TrainingFrames,
+    rules: ChainRules,
+    settings: Settings,
+    random_state: np.random.RandomState,
+) -> tuple[bool, str]:
+    """Whether EM on all rows predicts hidden labels better than the labelled rows alone do, and why."""
+    run = _runs(training)
+    folds = _folds(run, training)
+    if folds is None:
+        return False, "a state has too few labels to hide some of them"
+    if run.max() + 1 < FEWEST_RUNS:
+        return False, f"{run.max() + 1} stretches of labels are too few to compare both ways, {FEWEST_RUNS} are needed"
+    quiet = replace(settings, verbose=False)
+    losses = np.zeros((2, run.max() + 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for fold in range(2):
+            hidden = np.flatnonzero(folds == fold)
+            codes = training.codes.copy()
+            codes[hidden] = UNKNOWN
+            part = training.relabelled(codes)
+            try:
+                both = (
+                    (learn_unlabelled(learner, part, rules, quiet, random_state), part),
+                    _learn_base(learner, part, rules, quiet),
+                )
+            except ValueError as error:  # a source that cannot learn from so few rows
+                return True, f"half of the labels are too few to learn from alone ({error})"
+            for way, (learned, own) in enumerate(both):
+                posteriors = _posteriors(learned, own, training, settings.n_threads)
+                true = posteriors[hidden, training.codes[hidden]]
+                sums = np.bincount(run[hidden], -np.log(np.maximum(true, LEAST_POSTERIOR)), losses.shape[1])
+                losses[way] += sums / np.maximum(np.bincount(run[hidden], minlength=losses.shape[1]), 1)
+    em, alone = losses.mean(axis=1).tolist()
+    figures = f"loss {min(em, alone):.2f} against {max(em, alone):.2f}"
+    if em > alone - LEAST_LEAD:
+        return False, f"hidden labels are predicted better without them, {figures}"
+    if em > LARGEST_LOSS:
+        return (
+            False,
+            f"with them hidden labels are not predicted well, loss {em:.2f}, at most {LARGEST_LOSS:g} is needed",
+        )
+    return True, f"hidden labels are predicted better with them, {figures}"
+
+
+def _runs(training: TrainingFrames) -> npt.NDArray[np.int64]:
+    """The run of one known state that each row belongs to, -1 without a label; the only run of a state is halved."""
+    codes, n = training.codes, training.n_rows
+    new = np.ones(n, dtype=bool)
+    new[1:] = np.diff(codes) != 0
+    new[np.cumsum([0, *training.lengths[:-1]])] = True
+    for state in range(training.n_states):
+        own = np.flatnonzero(codes == state)
+        if new[own].sum() == 1 and len(own) > 1:
+            new[own[len(own) // 2]] = True
+    known = codes != UNKNOWN
+    return np.where(known, np.cumsum(new & known) - 1, UNKNOWN)
+
+
+def _folds(run: npt.NDArray[np.int64], training: TrainingFrames) -> npt.NDArray[np.int64] | None:
+    """The fold of each row, 0 or 1, -1 without a label; None if a state has no weight in one of them."""
+    folds = np.full(training.n_rows, UNKNOWN)
+    weights = np.zeros(training.n_rows)
+    weights[training.rows] = training.weights
+    for state in range(training.n_states):
+        own = np.flatnonzero(training.codes == state)
+        folds[own] = np.unique(run[own], return_inverse=True)[1] % 2
+        if not all(weights[own[folds[own] == fold]].sum() > 0 for fold in range(2)):
+            return None
+    return folds
+
+
+def _posteriors(learned: Learned, own: TrainingFrames, training: TrainingFrames, n_threads: int) -> Array:
+    """Smoothed posteriors of all rows, (n_rows, S), of a model that learned from the frames of `own`."""
+    prior = class_shares(learned.targets, own.weights)
+    transmat, startprob, tempering = tempered(learned.transmat, learned.startprob, learned.choice.temper, prior)
+    evidence = training.spread(_evidence(learned, own, training.frames))
+    if tempering is not None:
+        evidence = tempering.at_ends(evidence, training.lengths)
+    chain = StageChain.of(transmat, startprob, learned.stages)
+    posteriors: Array = chain.run("smooth", evidence, training.lengths, None, n_threads)
+    return posteriors
+
+
+def _evidence(learned: Learned, own: TrainingFrames, frames: Array) -> Array:
+    """The scaled log ratios of frames, (n, S)."""
+    logs = np.log(class_shares(learned.targets, own.weights))
+    scales = learned.choice.scales
+    total: Array = np.zeros((len(frames), len(logs)))
+    total += scales.sum() * learned.choice.prior_shift * (logs - logs.mean())
+    for one, scale in zip(learned.trained, scales, strict=True):
+        if scale > 0:
+            total += scale * checked_log_ratios(one.source, frames, len(logs))
+    return total
+
+
+def _shares(evidence: Array) -> Array:
+    """Evidence as probabilities of states."""
+    values = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    shares: Array = values / values.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _without_search(learner: Any) -> Any:
+    """The same learner with default kernels in place of cross-validated ones."""
+    learner = copy.deepcopy(learner)
+    for source in (learner, *(getattr(learner, "sources", None) or ())):
+        for name in ("sigma", "rho"):
+            if isinstance(getattr(source, name, None), str):
+                setattr(source, name, "default")
+    return learner
