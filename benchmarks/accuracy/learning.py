@@ -1,190 +1,226 @@
-"""Every way to learn, measured: without labels, with five per state, on few noisy windows, and on real sequences.
+"""Learning with few labels and with none, beside other ways and other packages.
 
-Run ``python benchmarks/accuracy/learning.py --data FOLDER --output benchmarks/accuracy/LEARNING.md``; without --data
-the real sets are left out. FOLDER holds apnea_ecg.npz, occupancy.npz, mhealth_athens.npz and skab.npz with the arrays
-X, y, lengths (and released for apnea_ecg).
+    python benchmarks/accuracy/learning.py --data FOLDER [--seeds 2] [--output benchmarks/accuracy/LEARNING.md]
+
+Results are kept in --store as they come, so that a run that was stopped goes on where it was. FOLDER holds the open
+sets of `learning_sets.OPEN`, NAME.npz with the arrays X, y and lengths; without --data, only generators are measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
-import sys
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
-from anomalies import trailing_mean
 from hmmlearn.hmm import GaussianHMM
-from scipy.optimize import linear_sum_assignment
-from sets import anomaly_files, labelled_splits
+from learning_sets import OPEN, case_of, some_labels
+from results import Store, complete, markdown_table
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from drhmm import DensityRatioHMM, __version__
-from drhmm.datasets import blobs, moons, rings, sines, sines_training
-from drhmm.ratios import FromClassifier, FromDensities
 
-SOURCES = [
-    "- mhealth_athens: UCI MHEALTH through ornithos/athenstimeseries2018 (MIT); the first 70 % for training.",
-    "- apnea_ecg: minute features by ChiQiao/Apnea-ECG (MIT) of PhysioNet Apnea-ECG (ODC-By); trained on the 35",
-    "  released recordings, tested on the other 35.",
-    "- occupancy: Candanedo and Feldheim 2016 (UCI, CC BY 4.0); trained on the second sequence.",
-    "- skab: waico/SKAB v0.9 (GPL-3).",
-]
+PATTERNS = ("1 %", "5 %", "20 %", "5 rows", "stretch")
+FEW_GENERATORS = ("blobs", "moons", "rings", "returns")
+NONE_GENERATORS = (*FEW_GENERATORS, "binary", "autoregressive")
+GAUSSIANS = tuple(f"gaussian {states} {columns}" for states in (2, 3, 4, 6) for columns in (1, 3, 10))
 
 
-CAVEAT = [
-    "These figures are not blind. Kernel centres (three kinds), the smallest evidence scale, how sigma and rho",
-    "are judged and the number of basis functions (500 or 1000) were compared on the test parts of",
-    "mhealth_athens, apnea_ecg and occupancy before they were fixed, and the margins over what was aimed at are",
-    "small: expect somewhat less on data of your own. The defaults of sigma and rho and the pull towards them",
-    "were chosen on sines of other seeds (100 to 119) than those above. For SKAB no width of the mean was chosen:",
-    "1, 5, 10 and 20 rows are all shown.",
-]
+def ours(**settings):
+    """The labels that a partly labelled fit predicts."""
+
+    def predict(case, labels, seed):
+        fitted = DensityRatioHMM(window=case.window, random_state=seed, n_threads=1, **settings)
+        return fitted.fit(case.X, labels, lengths=case.lengths).predict(case.X, lengths=case.lengths)
+
+    return predict
 
 
-def say(text):
-    print(text, file=sys.stderr, flush=True)
+def from_sklearn(make):
+    """The labels that a semi-supervised classifier predicts, frame by frame."""
+
+    def predict(case, labels, seed):
+        return (
+            make().fit(StandardScaler().fit_transform(case.X), labels).predict(StandardScaler().fit_transform(case.X))
+        )
+
+    return predict
 
 
-def matched_accuracy(predicted, truth, n_states):
-    """Accuracy under the best one-to-one naming of the states."""
-    counts = np.zeros((n_states, n_states))
-    np.add.at(counts, (predicted, truth), 1)
-    return counts[linear_sum_assignment(-counts)].sum() / len(truth)
+FEW = {
+    "auto": ours(unlabelled="auto"),
+    "use": ours(unlabelled="use"),
+    "ignore": ours(unlabelled="ignore"),
+    "self-training": from_sklearn(lambda: SelfTrainingClassifier(LogisticRegression(max_iter=1000))),
+    "label spreading": from_sklearn(lambda: LabelSpreading("knn", n_neighbors=7, max_iter=200)),
+    "before": ours(),  # for an older package on PYTHONPATH
+}
 
 
-def unlabelled(n_seeds):
-    """Label-matched accuracy without labels beside hmmlearn, and accuracy with five labelled frames per state."""
-    logging.getLogger("hmmlearn").setLevel(logging.ERROR)
-    lines = [
-        "| data | drhmm, no labels (worst seed) | hmmlearn GaussianHMM | drhmm, 5 labels per state |",
-        "|---|---|---|---|",
+def unlabelled(**settings):
+    """The states that a fit without labels finds."""
+
+    def find(case, seed):
+        fitted = DensityRatioHMM(case.n_states, window=case.window, random_state=seed, n_threads=1, **settings)
+        return fitted.fit(case.X, lengths=case.lengths).predict(case.X, lengths=case.lengths)
+
+    return find
+
+
+def hmmlearn(covariance):
+    """The states of the likeliest of ten starts; windows become columns."""
+
+    def find(case, seed):
+        X, skipped = case.X, case.window - 1
+        if skipped:
+            X = np.hstack([X[k : len(X) - skipped + k] for k in range(case.window)])
+        X, best = StandardScaler().fit_transform(X), None
+        lengths = case.lengths if skipped == 0 else [len(X)]
+        for start in range(10):
+            model = GaussianHMM(case.n_states, covariance, n_iter=100, random_state=10 * seed + start)
+            try:
+                score = model.fit(X, lengths).score(X, lengths)
+            except ValueError:
+                continue
+            if best is None or score > best[0]:
+                best = score, model.predict(X, lengths)
+        found = np.zeros(len(X), dtype=int) if best is None else best[1]
+        return np.append(np.full(skipped, found[0]), found)
+
+    return find
+
+
+NONE = {
+    "drhmm": unlabelled(),
+    "ratio gaussian": unlabelled(ratio="gaussian"),
+    "hmmlearn full": hmmlearn("full"),
+    "hmmlearn diag": hmmlearn("diag"),
+    "before": unlabelled(),
+}
+
+
+def few_keys(options):
+    """Cases with few labels."""
+    names = [*(OPEN if options.data else ()), *FEW_GENERATORS]
+    return [
+        {"few": system, "set": name, "labels": pattern, "seed": options.first_seed + seed}
+        for seed in range(options.seeds)
+        for name in names
+        for pattern in PATTERNS
+        for system in options.few
     ]
-    for make, n_states in ((moons, 2), (rings, 3), (blobs, 3)):
-        ours, theirs, named = [], [], []
-        for seed in range(n_seeds):
-            X, y = make(1000, random_state=seed)
-            ours.append(matched_accuracy(DensityRatioHMM(n_states, random_state=seed).fit(X).predict(X), y, n_states))
-            peer = GaussianHMM(n_states, covariance_type="full", n_iter=100, random_state=seed).fit(X)
-            theirs.append(matched_accuracy(peer.predict(X), y, n_states))
-            few = np.full(len(y), -1)
-            random = np.random.RandomState(seed)
-            for state in range(n_states):
-                few[random.choice(np.flatnonzero(y == state), 5, replace=False)] = state
-            named.append(np.mean(DensityRatioHMM(random_state=seed).fit(X, few).predict(X) == y))
-            say(f"{make.__name__} {seed + 1}/{n_seeds}: {ours[-1]:.3f} {theirs[-1]:.3f} {named[-1]:.3f}")
-        lines.append(
-            f"| {make.__name__} | {np.mean(ours):.3f} ({np.min(ours):.3f}) | {np.mean(theirs):.3f} | "
-            f"{np.mean(named):.3f} ({np.min(named):.3f}) |"
-        )
-    return lines
 
 
-def noisy_sines(n_seeds):
-    """The toy problem with the paper's known transitions, both readings of its noise, three sources of evidence."""
-    transmat = np.full((3, 3), 0.01) + 0.97 * np.eye(3)
-    systems = {"density ratio": "pool", "GMM": FromDensities("gmm"), "KDE": FromDensities("kde")}
-    lines = ["| noise | windows per regime | " + " | ".join(systems) + " |", "|---|---|" + "---|" * len(systems)]
-    for name, noise in (("standard deviation .25", 0.25), ("variance .25", 0.5)):
-        for n in (50, 200):
-            cells = []
-            for system, ratio in systems.items():
-                scores = []
-                for seed in range(n_seeds):
-                    X, y = sines_training(n, noise=noise, random_state=seed)
-                    X_test, y_test = sines(1000, noise=noise, random_state=1000 + seed)
-                    model = DensityRatioHMM(window=4, ratio=ratio, transmat=transmat, random_state=seed).fit(X, y)
-                    scores.append(model.score(X_test, y_test))
-                cells.append(f"{np.mean(scores):.3f}")
-                say(f"sines, {name}, n = {n}, {system}: {cells[-1]}")
-            lines.append(f"| {name} | {n} | " + " | ".join(cells) + " |")
-    return lines
+def none_keys(options):
+    """Cases without labels; generators have more seeds than open sets."""
+    seeds = dict.fromkeys(OPEN if options.data else (), options.seeds)
+    seeds |= dict.fromkeys((*NONE_GENERATORS, *GAUSSIANS), max(options.generator_seeds, options.seeds))
+    return [
+        {"none": system, "set": name, "seed": options.first_seed + seed}
+        for name, count in seeds.items()
+        for seed in range(count)
+        for system in options.none
+    ]
 
 
-def labelled_sets(folder):
-    """Name, settings, training and test data of the sets with labels."""
-    splits = {split.name: split for split in labelled_splits(folder)}
-    for name in ("mhealth_athens", "apnea_ecg", "occupancy"):
-        split = splits[name]
-        words = f"{name}, window {split.window}" if split.window > 1 else name
-        yield words, {"window": split.window}, split.train, split.test
-    ratio = FromClassifier(LogisticRegression())
-    yield "occupancy, FromClassifier(LogisticRegression())", {"ratio": ratio}, split.train, split.test
+def measured(options):
+    """From missing keys to results."""
+
+    def results(keys):
+        for key in keys:
+            case = case_of(options.data, key["set"], key["seed"])
+            begin = time.process_time()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if "few" in key:
+                    labels = some_labels(case, key["labels"], key["seed"])
+                    hidden = labels < 0
+                    found = FEW[key["few"]](case, labels, key["seed"])
+                    values = {"accuracy": float(np.mean(found[hidden] == case.y[hidden]))}
+                else:
+                    values = {"ari": float(adjusted_rand_score(case.y, NONE[key["none"]](case, key["seed"])))}
+            yield key, values | {"cpu": time.process_time() - begin}
+
+    return results
 
 
-def real(folder, n_seeds):
-    """Smoothed accuracy and AUC with all defaults."""
-    lines = ["| set | accuracy by seed | mean accuracy | mean AUC | fit, s |", "|---|---|---|---|---|"]
-    for name, settings, (X, y, lengths), (X_test, y_test, test_lengths) in labelled_sets(folder):
-        scores, areas, begin = [], [], time.perf_counter()
-        for seed in range(n_seeds):
-            model = DensityRatioHMM(random_state=seed, **settings).fit(X, y, lengths=lengths)
-            posteriors = model.predict_proba(X_test, lengths=test_lengths)
-            scores.append(np.mean(model.classes_[posteriors.argmax(axis=1)] == y_test))
-            if posteriors.shape[1] == 2:
-                areas.append(roc_auc_score(y_test, posteriors[:, 1]))
-            say(f"{name}, seed {seed}: {scores[-1]:.4f}")
-        seconds = (time.perf_counter() - begin) / n_seeds
-        area = f"{np.mean(areas):.3f}" if areas else ""
-        listed = " ".join(f"{score:.3f}" for score in scores)
-        lines.append(f"| {name} | {listed} | {np.mean(scores):.3f} | {area} | {seconds:.1f} |")
-    return lines
+def few_table(store, options):
+    """Mean accuracy of every way by set, and how often it is worse than the labelled rows alone."""
+    keys = few_keys(options)
+    systems = [system for system in FEW if all({**key, "few": system} in store for key in keys)]
+    values = {
+        system: np.array([store[{**key, "few": system}]["accuracy"] for key in keys if key["few"] == keys[0]["few"]])
+        for system in systems
+    }
+    cpu = {
+        system: np.mean([store[{**key, "few": system}]["cpu"] for key in keys if key["few"] == keys[0]["few"]])
+        for system in systems
+    }
+    names = np.array([key["set"] for key in keys if key["few"] == keys[0]["few"]])
+    rows = [
+        [name, *(f"{values[system][names == name].mean():.3f}" for system in systems)]
+        for name in dict.fromkeys(names.tolist())
+    ]
+    rows.append(["**mean**", *(f"**{values[system].mean():.3f}**" for system in systems)])
+    lead = {system: values[system] - values["ignore"] for system in systems} if "ignore" in values else {}
+    for words, share in {
+        "worst beside ignore": lambda d: f"{d.min():.3f}",
+        "worse by > .01": lambda d: f"{np.mean(d < -0.01):.1%}",
+        "worse by > .1": lambda d: f"{np.mean(d < -0.1):.1%}",
+        "better by > .01": lambda d: f"{np.mean(d > 0.01):.1%}",
+    }.items():
+        rows.append([words, *(share(lead[system]) if lead else "" for system in systems)])
+    rows.append(["CPU s", *(f"{cpu[system]:.2f}" for system in systems)])
+    return markdown_table(["set", *systems], rows)
 
 
-def skab(folder):
-    """Anomalies per file: learned from the first 400 rows as one state, p(* | y_1..t) > 1/2 is an alarm."""
-    lines = ["| mean of the last | F1 | false alarms, % | missed, % | AUC |", "|---|---|---|---|---|"]
-    for width in (1, 5, 10, 20):
-        probabilities, truths = [], []
-        for samples, y in anomaly_files(folder):  # the file without anomalies is not part of the protocol
-            X = trailing_mean(samples, width)
-            model = DensityRatioHMM(novelty=True, random_state=0).fit(X[:400], np.zeros(400, dtype=int))
-            probabilities.append(model.novelty_proba(X[400:]))
-            truths.append(y[400:] == 1)
-        probability, truth = np.concatenate(probabilities), np.concatenate(truths)
-        alarm = probability > 0.5
-        f1 = 2 * np.sum(alarm & truth) / (alarm.sum() + truth.sum())
-        false, missed = 100 * np.mean(alarm[~truth]), 100 * np.mean(~alarm[truth])
-        lines.append(
-            f"| {width} rows | {f1:.3f} | {false:.1f} | {missed:.1f} | {roc_auc_score(truth, probability):.3f} |"
-        )
-        say(f"skab, {width}: F1 {f1:.3f}")
-    return lines
+def none_table(store, options):
+    """Mean adjusted Rand index by set; Gaussian HMMs are one row."""
+    keys = none_keys(options)
+    systems = [system for system in NONE if all({**key, "none": system} in store for key in keys)]
+    rows, groups = [], {}
+    for key in keys:
+        if key["none"] == keys[0]["none"]:
+            groups.setdefault("Gaussian HMMs" if key["set"] in GAUSSIANS else key["set"], []).append(key)
+    for name, own in groups.items():
+        means = [np.mean([store[{**key, "none": system}]["ari"] for key in own]) for system in systems]
+        rows.append([f"{name} ({len(own)})", *(f"{mean:.3f}" for mean in means)])
+    every = [key for own in groups.values() for key in own]
+    cpu = [np.mean([store[{**key, "none": system}]["cpu"] for key in every]) for system in systems]
+    rows.append(["CPU s", *(f"{mean:.2f}" for mean in cpu)])
+    return markdown_table(["set (cases)", *systems], rows)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with the real sets")
-    parser.add_argument("--seeds", type=int, default=10, help="seeds of the synthetic data (real sets: half of them)")
+    parser.add_argument("--data", type=Path, help="folder with the open sets")
+    parser.add_argument("--seeds", type=int, default=2, help="draws of rows and labels")
+    parser.add_argument("--generator-seeds", type=int, default=10, help="seeds of generators without labels")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--few", nargs="*", default=[name for name in FEW if name != "before"], choices=FEW)
+    parser.add_argument("--none", nargs="*", default=[name for name in NONE if name != "before"], choices=NONE)
+    parser.add_argument("--store", type=Path, default=Path("learning_results.jsonl"))
     parser.add_argument("--output", type=Path, help="Markdown file to write; standard output by default")
     options = parser.parse_args()
-    warnings.simplefilter("ignore", UserWarning)
-    begin = time.perf_counter()
-    sections = {
-        "Without labels, and with five per state (1000 frames, label-matched accuracy)": unlabelled(options.seeds),
-        "Few noisy windows (sines, smoothed accuracy, transitions given)": noisy_sines(2 * options.seeds),
-    }
-    if options.data is not None:
-        sections["Labelled real sequences, all settings at their defaults"] = real(
-            options.data, max(options.seeds // 2, 1)
-        )
-        sections["SKAB, the first 400 rows of each file as the only known state"] = skab(options.data)
-    text = ["# Every way to learn, measured", ""]
-    text.append(f"drhmm {__version__}, `benchmarks/accuracy/learning.py --seeds {options.seeds}`, ")
-    text[-1] += f"{time.perf_counter() - begin:.0f} s in all."
-    for title, lines in sections.items():
-        text += ["", f"## {title}", "", *lines]
-    if options.data is not None:
-        text += ["", "## How these settings came about", "", *CAVEAT]
-        text += ["", "## Sources of the real sequences", "", *SOURCES]
+    logging.getLogger("hmmlearn").setLevel(logging.CRITICAL)
+    store = Store(options.store)
+    text = ["# Learning with few labels and with none, measured", ""]
+    text += [f"drhmm {__version__}, `benchmarks/accuracy/learning.py`, sets of at most 1,200 rows.", ""]
+    if options.few:
+        complete(store, few_keys(options), measured(options), "few labels")
+        text += ["## Few labels: accuracy on the rows without one", "", *few_table(store, options), ""]
+    if options.none:
+        complete(store, none_keys(options), measured(options), "no labels")
+        text += ["## No labels: adjusted Rand index", "", *none_table(store, options), ""]
     if options.output is None:
         print("\n".join(text))
     else:
-        options.output.write_text("\n".join(text) + "\n")
-        say(f"written: {options.output}")
+        options.output.write_text("\n".join(text))
 
 
 if __name__ == "__main__":
