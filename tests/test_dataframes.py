@@ -507,7 +507,7 @@ class TestFit:
         labels = [None if k % 10 == 0 else NAMES[label] for k, label in enumerate(Y)]
         fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), self.table(make, truth=labels), label="truth")
         assert fitted.classes_.tolist() == sorted(NAMES)
-        assert len(fitted.history_) > 0
+        assert "unlabelled rows" in fitted.unlabelled_reason_
 
     def test_without_a_label_em_finds_states(self, make):
         fitted = dataframes.fit(DensityRatioHMM(3, **SETTINGS), make(COLUMNS))

@@ -177,4 +177,4 @@ def test_the_command_line_says_whether_rows_without_labels_were_used(tmp_path, c
         str(tmp_path / "m.npz"),
     ]
     assert main([*command, "--unlabelled", "auto"]) == 0
-    assert "unlabelled rows were not used" in capsys.readouterr().err
+    assert "unlabelled rows were not used" in capsys.readouterr().out

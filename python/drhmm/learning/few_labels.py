@@ -26,7 +26,7 @@ FEWEST_SEARCHED = 15
 #: Iterations that find the transitions between labelled rows that have no neighbours.
 CHAIN_ITERATIONS = 10
 
-#: EM is taken only if it predicts at least so many hidden runs, at a mean loss of at most so many nats, and so many nats
+#: EM is taken only if it predicts at least so many hidden runs, at a mean loss of at most so many nats, so many nats
 #: below that of the labelled rows alone. The second bound matters most: where EM helps, it is almost always right.
 FEWEST_RUNS, LARGEST_LOSS, LEAST_LEAD = 5, 0.3, 0.01
 
