@@ -42,6 +42,7 @@ SETTINGS = {
     "max_iter": 30,
     "tol": 1e-4,
     "em_update": "soft",
+    "unlabelled": "use",
     "random_state": 0,
     "n_threads": 1,
 }

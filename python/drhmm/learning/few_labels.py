@@ -180,6 +180,7 @@ def _evidence(learned: Learned, own: TrainingFrames, frames: Array) -> Array:
     total += scales.sum() * learned.choice.prior_shift * (logs - logs.mean())
     for one, scale in zip(learned.trained, scales, strict=True):
         if scale > 0:
+            assert one.source is not None  # members that read the context take no part here
             total += scale * checked_log_ratios(one.source, frames, len(logs))
     return total
 
