@@ -1,51 +1,359 @@
-"""Batch inference of the estimator, through the model it learned."""
+"""What was learned, and batch inference on it: numpy and the native core only."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .data.checks import Array, as_weights
-from .data.columns import remembered_columns
+from . import _core, recursion
+from .chain.durations import Durations, leaving_rates
+from .chain.native_chain import StageChain
+from .chain.tempering import Tempering, tempered
+from .chain.unknown_state import Novelty, among_known
+from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .data.hints import by_name
-from .data.labels import UNKNOWN, as_labels, encode
-from .data.sequences import is_list_of_sequences
-from .data.tables import feature_names_of
-from .data.times import Step
-from .live.alarms import Alarm
-from .live.streams import Stream
-from .model import PATH_METHODS, Method, Model, PathMethod
+from .data.sequences import Sequences, as_sequences
+from .data.tables import feature_names_of, names_mismatch
+from .data.user_warnings import warn
+from .evidence.pooled import Evidence, PooledEvidence
+from .evidence.tunings import Tuning
+from .evidence.unknown import NoveltyEvidence
+from .exceptions import ImpossibleDataError
+from .features.frames import complete_rows
 
 if TYPE_CHECKING:
-    from .judging.explanation import ColumnRanking, Explanation
+    from .model import Model
+
+#: How posteriors are inferred: from the whole sequence, from the past and the present, or from each frame alone.
+Method: TypeAlias = Literal["smooth", "filter", "frame"]
+
+#: The same, and the most probable path.
+PathMethod: TypeAlias = Literal["smooth", "filter", "frame", "viterbi"]
+
+METHODS = get_args(Method)
+PATH_METHODS = get_args(PathMethod)
+#: Rows from which on it is worth a warning that none of them has evidence; fewer may be a gap in live data.
+FEWEST_ROWS_TO_WARN = 50
 
 
-class BatchInference:
-    """What an estimator with a fitted ``model_`` can be asked; the answers are the model's."""
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """Everything that a model has learned, checked, and what follows for whole sequences; see `Model`."""
 
-    n_threads: int | None
-    unknown: Any
-    model_: Model
+    classes: npt.NDArray[Any]
+    transmat: Array
+    startprob: Array
+    prior: Array
+    evidence: Evidence
+    novelty: Novelty | None = None
+    feature_names: tuple[str, ...] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    stages: Durations | None = None
+    tempering: Tempering | None = None
+    kept_alarm: tuple[float, ...] | None = None
+    other_tunings: Mapping[str, Tuning] = field(default_factory=dict)
 
-    def _fitted_model(self) -> Model:
-        if "model_" not in vars(self):
-            check_is_fitted(self, "model_")
-        return self.model_
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "transmat", read_only(as_transmat(self.transmat, len(self.classes))))
+        object.__setattr__(self, "startprob", read_only(as_startprob(self.startprob, len(self.classes))))
+        object.__setattr__(self, "prior", read_only(as_startprob(self.prior, len(self.classes), "prior")))
+        self._check_stages()
+        classes = self.classes.copy()
+        classes.setflags(write=False)
+        object.__setattr__(self, "classes", classes)
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        object.__setattr__(self, "other_tunings", MappingProxyType(dict(self.other_tunings)))
+        if self.feature_names is not None and len(self.feature_names) != self.n_features:
+            raise ValueError(f"there are {len(self.feature_names)} feature_names for {self.n_features} columns")
+        if self.feature_names is not None and len(set(self.feature_names)) != len(self.feature_names):
+            raise ValueError(f"feature_names has a name twice: {', '.join(self.feature_names)}")
 
-    def _model_for(self, X: npt.ArrayLike) -> Model:
-        """The fitted model, after scikit-learn has compared the names of the columns of X with those of training."""
-        model = self._fitted_model()
-        names = feature_names_of(X)  # a ValueError where scikit-learn ignores names, or raises a TypeError
-        if names != model.feature_names and remembered_columns(model):
-            model.check_names(X)  # says more than scikit-learn does
-        fits = names == model.feature_names and getattr(X, "shape", ())[1:] == (model.n_features,)
-        if not fits and not is_list_of_sequences(X):
-            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
-        return model
+    def _check_stages(self) -> None:
+        """Raise a ValueError for stages that the chain cannot have."""
+        if self.stages is None:
+            return
+        if self.tempering is not None:
+            raise ValueError("a chain with stages cannot be tempered")
+        if self.stages.n_states != self.n_states:
+            raise ValueError(f"there are stages of {self.stages.n_states} states for {self.n_states} classes")
+        ends = np.cumsum(self.stages.sizes) - 1
+        stay, diagonal = self.stages.stay[ends], np.diagonal(self.transmat)
+        fits = np.where(self.stages.sizes > 1, leaving_rates(self.transmat) > 0, np.isclose(stay, diagonal, 0, 1e-8))
+        for state in np.flatnonzero(~fits):
+            raise ValueError(
+                f"state {state} has {self.stages.sizes[state]} stages, the last of which stays with {stay[state]:g}, "
+                f"but transmat has {diagonal[state]:g} on its diagonal"
+            )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        parts = {item.name: getattr(self, item.name) for item in fields(self)}
+        return type(self), tuple(
+            (parts | {"settings": dict(self.settings), "other_tunings": dict(self.other_tunings)}).values()
+        )
+
+    def __repr__(self) -> str:
+        source = "" if isinstance(self.evidence, PooledEvidence) else f", {self.evidence}"
+        unknown = "" if self.novelty is None else f", {self.novelty}"
+        stages = "" if self.stages is None else f", stages={self.stages.sizes.tolist()}"
+        return (
+            f"Model(classes={self.classes.tolist()}, n_features={self.n_features}, window={self.window}"
+            f"{source}{stages}{unknown})"
+        )
+
+    @property
+    def n_states(self) -> int:
+        """Number of known states."""
+        return len(self.classes)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of X."""
+        return len(self.evidence.framing.mean)
+
+    @property
+    def window(self) -> int:
+        """Samples that make a frame."""
+        return self.evidence.framing.window
+
+    def read(
+        self,
+        X: npt.ArrayLike,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+    ) -> Sequences:
+        """Sequences of samples with the columns that the model was learned from."""
+        self.check_names(X)
+        sequences = as_sequences(X, lengths, sequence_id, dt)
+        n_columns = sequences.samples.shape[1]
+        if n_columns != self.n_features:
+            raise ValueError(f"X has {n_columns} features, but Model is expecting {self.n_features} features as input")
+        return sequences
+
+    def check_names(self, X: npt.ArrayLike) -> None:
+        """Raise a ValueError if the columns of a table have other names, or another order, than in training."""
+        names = feature_names_of(X)
+        if names is not None and self.feature_names is not None:
+            problem = names_mismatch(names, self.feature_names)
+            if problem is not None and set(self.feature_names) <= set(names):
+                problem += (
+                    "; use X[list(model.feature_names)], or the functions of drhmm.dataframes, which find them by name"
+                )
+            if problem is not None:
+                raise ValueError(problem)
+
+    def check_novelty(self) -> None:
+        """Raise a ValueError if the model has no state for the unknown."""
+        if self.novelty is None or not self.evidence.sees_novelty:
+            raise ValueError("the model has no state for the unknown: learn it with novelty=True")
+
+    @property
+    def durations(self) -> Durations:
+        """How long states last: mean, shape and shortest stay of each, and the probability of every length."""
+        return Durations.geometric(self.transmat) if self.stages is None else self.stages
+
+    @property
+    def tunings(self) -> dict[str, Tuning]:
+        """Scales, temper and prior shift by kind of answer: "smooth", "filter" (also lags, streams) and "frame"."""
+        temper = 1.0 if self.tempering is None else self.tempering.temper
+        return {"smooth": Tuning(self.evidence.scales, temper, self.evidence.prior_shift), **self.other_tunings}
+
+    def tuned(self, kind: str) -> Model:
+        """The model whose evidence and chain are tuned for "filter" or "frame"; itself where nothing was learned.
+
+        Filtering, streams and lags of any length take "filter"; smoothing and paths are this model's own.
+        """
+        tuned: Model = self._tuned_models.get(kind, self)
+        return tuned
+
+    @cached_property
+    def _tuned_models(self) -> dict[str, Any]:
+        chain = self if self.tempering is None else self.tempering
+        models = {}
+        for kind, tuning in self.other_tunings.items():
+            transmat, startprob, tempering = tempered(chain.transmat, chain.startprob, tuning.temper, self.prior)
+            models[kind] = replace(
+                self,
+                evidence=self.evidence.retuned(tuning),
+                transmat=transmat,
+                startprob=startprob,
+                tempering=tempering,
+                kept_alarm=None,
+                other_tunings={},
+            )
+        return models
+
+    @cached_property
+    def _chains(self) -> tuple[_core.Chain, _core.Chain]:
+        """The chain of the known states, and that of all of them, the unknown last if there is one; built once."""
+        known = StageChain.of(self.transmat, self.startprob, self.stages).native
+        if self.novelty is None:
+            return known, known
+        return known, StageChain.of(self.transmat, self.startprob, self.stages, self.novelty, self.prior).native
+
+    @property
+    def chain(self) -> _core.Chain:
+        """The native chain of all states, the unknown last if there is one."""
+        return self._chains[1]
+
+    @property
+    def _novelty_evidence(self) -> NoveltyEvidence:
+        """The evidence for the unknown, where it was learned."""
+        self.check_novelty()
+        if self.evidence.novelty is None:
+            raise ValueError(
+                "the model has no calibrated evidence for the unknown, only what kernels leave: learn it with "
+                "novelty_evidence='calibrated'"
+            )
+        return self.evidence.novelty
+
+    @by_name
+    def log_ratios(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> Array:
+        """Evidence of each time step for each state, as logarithms, up to a constant per row.
+
+        Parameters
+        ----------
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (T, S), or list of such arrays
+            log w_i(y_t), the log density of the observation in state i over that of all of them, to the power of the
+            evidence scale; rows of NaN where a time step is missing. `drhmm.recursion` takes it as it is.
+        """
+        sequences = self.read(X, lengths, sequence_id, dt)
+        evidence = self.evidence.log_ratios(
+            sequences.samples, sequences.unbroken, thread_count(n_threads), sequences.is_single
+        )
+        return sequences.restore(evidence.astype(sequences.dtype, copy=False))
+
+    def _evidence(self, sequences: Sequences, threads: int, with_novelty: bool) -> Array:
+        """Evidence of the known states, (T, S), or of all, (T, S + 1) with the unknown last."""
+        if not with_novelty:
+            return self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads, sequences.is_single)
+        self.check_novelty()
+        return self.evidence.log_ratios_with_novelty(
+            sequences.samples, sequences.unbroken, threads, sequences.is_single
+        )
+
+    def _recurse(self, name: str, evidence: Array, sequences: Sequences, threads: int, *lag: int) -> Any:
+        """A recursion on the chain of as many states as there is evidence for."""
+        chain = self._chains[evidence.shape[1] > self.n_states]
+        if self.tempering is not None and name in ("smooth", "viterbi"):
+            evidence = self.tempering.at_ends(evidence, sequences.lengths)
+        with _rows_of(sequences):
+            return recursion.run(name, chain, evidence, sequences.lengths, sequences.dt, threads, *lag)
+
+    def _all_posteriors(
+        self, sequences: Sequences, method: str, lag: int | None, threads: int, kind: str | None = None
+    ) -> Array:
+        """Posteriors of all states, (T, S), or (T, S + 1) with the unknown last; `kind` is another tuning."""
+        tuned = self.tuned(kind or (method if lag is None else "filter"))
+        if method == "frame":
+            # Every frame is a sequence of its own that starts from the training shares. Without a tuning for frames the
+            # evidence scale, which is about neighbours that repeat each other, does not apply.
+            evidence = tuned._evidence(sequences, threads, with_novelty=False)
+            evidence = evidence / self.evidence.evidence_scale if tuned is self else evidence
+            alone = np.ones(len(evidence), dtype=np.int64)
+            return recursion.filter(evidence, self.transmat, self.prior, lengths=alone, n_threads=threads)
+        if tuned is not self:
+            return tuned._all_posteriors(sequences, method, lag, threads)
+        evidence = self._evidence(sequences, threads, self.novelty is not None)
+        if lag is None:
+            posteriors: Array = self._recurse(method, evidence, sequences, threads)
+        else:
+            lag = min(check_integer(lag, "lag", low=0), len(evidence))
+            posteriors = self._recurse("fixed_lag", evidence, sequences, threads, lag)
+        return posteriors
+
+    @by_name
+    def predict_proba(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        method: Method = "smooth",
+        lag: int | None = None,
+        n_threads: int | None = None,
+    ) -> Array:
+        """Probability of each state at each time step.
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples. A NaN makes every time step missing whose window contains it. Tables of pandas, polars and Arrow
+            need the columns of training.
+        lengths : sequence of int, optional
+            Lengths of the sequences that X holds one after the other.
+        sequence_id : array of shape (T,), optional
+            The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
+        dt : array of int, shape (T,), or list of such arrays, optional
+            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
+            first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
+        method : {"smooth", "filter", "frame"}
+            Given the whole sequence, given the past and the present, or given each time step alone.
+        lag : int, optional
+            With "smooth": given the past, the present and the next `lag` time steps only.
+        n_threads : int, optional
+            Threads; all cores by default.
+
+        Returns
+        -------
+        ndarray of shape (T, S), or list of such arrays
+            Columns in the order of the classes; rows sum to 1. If the model has a state for the unknown, these are the
+            probabilities given that the state is a known one; see `novelty_proba` for the other.
+        """
+        sequences, threads = self._checked(X, lengths, sequence_id, dt, method, METHODS, lag, n_threads)
+        known = self._known_posteriors(sequences, method, lag, threads)
+        return sequences.restore(known.astype(sequences.dtype, copy=False))
+
+    def _known_posteriors(self, sequences: Sequences, method: str, lag: int | None, threads: int) -> Array:
+        """Posteriors of the known states, (T, S), given that the state is one of them."""
+        posteriors = self._all_posteriors(sequences, method, lag, threads)
+        return posteriors if self.novelty is None else among_known(posteriors, self.n_states, sequences.row)
+
+    def _checked(
+        self,
+        X: npt.ArrayLike,
+        lengths: Any,
+        sequence_id: Any,
+        dt: Any,
+        method: str,
+        methods: tuple[str, ...],
+        lag: int | None,
+        n_threads: int | None,
+    ) -> tuple[Sequences, int]:
+        self.check_method(method, methods, lag)
+        sequences, threads = self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
+        if len(sequences.samples) >= FEWEST_ROWS_TO_WARN and not sequences.has_frame(self.window):
+            needed = "" if self.window == 1 else f", or fewer than window={self.window} rows before it"
+            warn(f"no row has evidence: every row of X has a NaN{needed}; the states are those of the chain alone")
+        return sequences, threads
+
+    @staticmethod
+    def check_method(method: str, methods: tuple[str, ...], lag: int | None) -> None:
+        """Raise a ValueError for a method that there is not, and for a lag without smoothing."""
+        check_choice(method, "method", methods)
+        if lag is not None and method != "smooth":
+            raise ValueError(f"lag={lag!r} goes with method='smooth', not {method!r}")
 
     @by_name
     def predict(
@@ -58,194 +366,129 @@ class BatchInference:
         method: PathMethod = "smooth",
         lag: int | None = None,
         novelty_label: Any = None,
+        n_threads: int | None = None,
     ) -> npt.NDArray[Any]:
-        """Most probable label of each time step; see `Model.predict`."""
-        return self._model_for(X).predict(
-            X,
-            lengths=lengths,
-            sequence_id=sequence_id,
-            dt=dt,
-            method=method,
-            lag=lag,
-            novelty_label=novelty_label,
-            n_threads=self.n_threads,
-        )
-
-    @by_name
-    def predict_proba(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-        method: Method = "smooth",
-        lag: int | None = None,
-    ) -> Array:
-        """Probability of each state at each time step; see `Model.predict_proba`."""
-        return self._model_for(X).predict_proba(
-            X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
-        )
-
-    @by_name
-    def log_ratios(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-    ) -> Array:
-        """Evidence of each time step for each state; see `Model.log_ratios`."""
-        return self._model_for(X).log_ratios(
-            X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
-        )
-
-    @by_name
-    def novelty_score(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-    ) -> Array:
-        """How little the known states account for each time step; see `Model.novelty_score`."""
-        return self._model_for(X).novelty_score(
-            X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
-        )
-
-    @by_name
-    def novelty_proba(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-        method: Literal["filter", "smooth"] = "filter",
-        lag: int | None = None,
-    ) -> Array:
-        """Probability that the state is none of the known ones; see `Model.novelty_proba`."""
-        return self._model_for(X).novelty_proba(
-            X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
-        )
-
-    def explain(
-        self,
-        X: npt.ArrayLike,
-        frame: int | tuple[int, int],
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-    ) -> Explanation:
-        """Why a time step has its label; see `Model.explain`."""
-        return self._model_for(X).explain(
-            X, frame, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
-        )
-
-    def rank_columns(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-        n_frames: int = 200,
-        random_state: Any = None,
-    ) -> ColumnRanking:
-        """How much each column matters; see `Model.rank_columns`."""
-        return self._model_for(X).rank_columns(
-            X,
-            lengths=lengths,
-            sequence_id=sequence_id,
-            dt=dt,
-            n_frames=n_frames,
-            random_state=random_state,
-            n_threads=self.n_threads,
-        )
-
-    def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
-        """A live sequence on the model; see `Model.stream`."""
-        return self._fitted_model().stream(lag, alarm=alarm)
-
-    def alarm(
-        self,
-        false_alarms: float = 1,
-        per: float | str = "7d",
-        hold_off: float | str | None = None,
-        normal: Any = None,
-        *,
-        step: Step | None = None,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
-    ) -> Alarm:
-        """An alarm for the unknown, with so many false ones in so much time; see `Model.alarm`."""
-        return self._fitted_model().alarm(
-            false_alarms,
-            per,
-            hold_off,
-            normal,
-            step=step,
-            lengths=lengths,
-            sequence_id=sequence_id,
-            dt=dt,
-            n_threads=self.n_threads,
-        )
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file for `drhmm.load`; see `Model.save`."""
-        self._fitted_model().save(path)
-
-    @by_name
-    def score(
-        self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        method: PathMethod = "smooth",
-    ) -> float:
-        """With labels, the share of time steps that `predict` gets right; without, the mean gain of a time step.
+        """Most probable label of each time step, or with ``method="viterbi"`` the most probable path.
 
         Parameters
         ----------
-        X : array of shape (T, d), or list of such arrays
-            Samples.
-        y : array of shape (T,), or list of such arrays, optional
-            True labels; time steps of unknown label are left out. Without y, also of an estimator that was fitted with
-            labels, the answer is not an accuracy but `Model.gain`: the log likelihood of a time step over that of
-            independent time steps, in nats. Score sequences that were not learned from; more is better, and 0 is as
-            good as no chain at all.
-        lengths, sequence_id, dt
+        X, lengths, sequence_id, dt, n_threads
             As in `predict_proba`.
-        sample_weight : array of shape (T,), or list of such arrays, optional
-            Weight of each time step, with labels.
         method : {"smooth", "filter", "frame", "viterbi"}
-            As in `predict`, with labels.
+            Most probable labels given the whole sequence, given the past and the present, or given each time step
+            alone; or "viterbi", the most probable path of each sequence.
+        lag : int, optional
+            With "smooth": given the past, the present and the next `lag` time steps only.
+        novelty_label : object, optional
+            The label of time steps at which the unknown is more probable than each known state. Without it, every time
+            step gets the most probable known label.
+
+        Returns
+        -------
+        ndarray of shape (T,), or list of such arrays
+            Labels of training, and `novelty_label`.
+        """
+        sequences, threads = self._checked(X, lengths, sequence_id, dt, method, PATH_METHODS, lag, n_threads)
+        if novelty_label is not None:
+            self.check_novelty()
+            if method == "frame":
+                raise ValueError("novelty_label goes with method='smooth', 'filter' or 'viterbi', not 'frame'")
+        labels = self.classes if novelty_label is None else _with_label(self.classes, novelty_label)
+        return sequences.restore(labels[self._states(sequences, method, lag, threads, novelty_label is not None)])
+
+    def _states(
+        self, sequences: Sequences, method: str, lag: int | None, threads: int, with_novelty: bool = False
+    ) -> npt.NDArray[np.int64]:
+        """Indices of the most probable states, or of the most probable path."""
+        if method == "viterbi":
+            evidence = self._evidence(sequences, threads, with_novelty)
+            states: npt.NDArray[np.int64] = self._recurse("viterbi", evidence, sequences, threads)
+        else:
+            posteriors = self._all_posteriors if with_novelty else self._known_posteriors
+            states = posteriors(sequences, method, lag, threads).argmax(axis=1)
+        return states
+
+    def _log_evidence(self, sequences: Sequences, threads: int) -> Array:
+        """Log w_* of all rows, (T,)."""
+        evidence = self._novelty_evidence
+        frames = self.evidence.framing.frames(sequences.samples, sequences.unbroken)
+        rows = np.flatnonzero(complete_rows(frames))
+        logs = np.full(len(frames), np.nan)
+        logs[rows] = evidence.log_evidence(frames[rows], threads)
+        return logs
+
+    @by_name
+    def gain(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> float:
+        """Log-likelihood gain per time step over a model without transitions: what the chain knows of the next one.
+
+        A score that needs no labels. On sequences that the model did not learn from it says how well states and
+        transitions describe them, 0 being as good as no chain at all, and below 0 worse than none. It compares models
+        of the same columns, also with different numbers of states; see `drhmm.select_states`.
+
+        Parameters
+        ----------
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
 
         Returns
         -------
         float
-            Accuracy from 0 to 1, or a gain in nats per time step.
+            In nats per time step that is not missing.
+
+        Notes
+        -----
+        The mean over time steps of log sum_i p(x_t = i | y_1..y_{t-1}) w_i(y_t) / sum_i p_i w_i(y_t), with the shares p
+        of the states in training. The w are the density ratios themselves, before the evidence scale, and the chain is
+        as it was counted, before tempering: both serve labels, and are no part of a likelihood.
         """
-        model = self._model_for(X)  # read once: another thread may be fitting
-        if y is None:
-            if sample_weight is not None:
-                raise ValueError("sample_weight goes with y: without labels, score is the mean gain of a time step")
-            return model.gain(X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads)
-        sequences, threads = model._checked(X, lengths, sequence_id, dt, method, PATH_METHODS, None, self.n_threads)
-        truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=self.unknown)
-        known = truth != UNKNOWN
-        if not known.any():
-            raise ValueError("y has no known label to compare with")
-        weights = None if sample_weight is None else as_weights(sample_weight, sequences)[known]
-        if weights is not None and not weights.any():
-            raise ValueError("y has no known label of positive sample_weight to compare with")
-        right = truth == model._states(sequences, method, None, threads)
-        return float(np.average(right[known], weights=weights))
+        gains, counts = self.sequence_gains(self.read(X, lengths, sequence_id, dt), thread_count(n_threads))
+        if not counts.any():
+            raise ValueError("X has no complete frame to score")
+        return float(gains.sum() / counts.sum())
+
+    def sequence_gains(self, sequences: Sequences, n_threads: int) -> tuple[Array, npt.NDArray[np.int64]]:
+        """The summed gain of each sequence, and how many of its time steps are not missing."""
+        evidence = self._evidence(sequences, n_threads, with_novelty=False) / self.evidence.evidence_scale
+        certain = np.isposinf(evidence)
+        rows = certain.any(axis=1)
+        evidence[rows] = np.where(certain[rows], 0.0, -np.inf)  # of these states and no others
+        present = ~np.isnan(evidence[:, 0])
+        alone = np.zeros(len(evidence))
+        with np.errstate(divide="ignore"):
+            alone[present] = np.logaddexp.reduce(evidence[present] + np.log(self.prior), axis=1)
+        begins = np.cumsum([0, *sequences.lengths[:-1]])
+        chain = self._chains[0]
+        if self.tempering is not None:
+            chain = _core.Chain(self.tempering.transmat, self.tempering.startprob)
+        with _rows_of(sequences):
+            together = recursion.run("log_likelihood", chain, evidence, sequences.lengths, sequences.dt, n_threads)
+        return together - np.add.reduceat(alone, begins), np.add.reduceat(present.astype(np.int64), begins)
+
+
+@contextmanager
+def _rows_of(sequences: Sequences) -> Iterator[None]:
+    """Impossible data are reported at the caller's row, also where rows of sequences were interleaved."""
+    try:
+        yield
+    except ImpossibleDataError as error:
+        raise ImpossibleDataError(error.sequence, error.frame, sequences.row(error.row)) from None
+
+
+def _with_label(classes: npt.NDArray[Any], label: Any) -> npt.NDArray[Any]:
+    """Classes and one label more; objects where the dtype of the classes cannot hold it."""
+    if label in classes.tolist():
+        raise ValueError(f"novelty_label={label!r} is the label of a known class")
+    extra = np.array([label])
+    if extra.dtype.kind == classes.dtype.kind:
+        return np.concatenate([classes, extra])
+    mixed = np.empty(len(classes) + 1, dtype=object)
+    mixed[:-1], mixed[-1] = classes, label
+    return mixed

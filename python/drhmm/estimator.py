@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from ._inference import BatchInference
+from ._fitted import FittedAnswers
 from .chain.durations import DurationRules, check_minimum, minimum_stays
 from .chain.tempering import tempered
 from .chain.transitions import ChainRules, chain_rules
@@ -54,7 +54,7 @@ from .system.threads import with_own_threads
 from .tuning.kernel_search import Selection
 
 
-class DensityRatioHMM(BatchInference, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Density ratio hidden Markov model.
 
     The model learns the evidence for each state as density ratios and runs forward-backward on them. By default the

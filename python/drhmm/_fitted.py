@@ -1,0 +1,251 @@
+"""What a fitted estimator answers, through the model it learned."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .data.checks import Array, as_weights
+from .data.columns import remembered_columns
+from .data.hints import by_name
+from .data.labels import UNKNOWN, as_labels, encode
+from .data.sequences import is_list_of_sequences
+from .data.tables import feature_names_of
+from .data.times import Step
+from .live.alarms import Alarm
+from .live.streams import Stream
+from .model import PATH_METHODS, Method, Model, PathMethod
+
+if TYPE_CHECKING:
+    from .judging.explanation import ColumnRanking, Explanation
+
+
+class FittedAnswers:
+    """What an estimator with a fitted ``model_`` can be asked; the answers are the model's."""
+
+    n_threads: int | None
+    unknown: Any
+    model_: Model
+
+    def _fitted_model(self) -> Model:
+        if "model_" not in vars(self):
+            check_is_fitted(self, "model_")
+        return self.model_
+
+    def _model_for(self, X: npt.ArrayLike) -> Model:
+        """The fitted model, after scikit-learn has compared the names of the columns of X with those of training."""
+        model = self._fitted_model()
+        names = feature_names_of(X)  # a ValueError where scikit-learn ignores names, or raises a TypeError
+        if names != model.feature_names and remembered_columns(model):
+            model.check_names(X)  # says more than scikit-learn does
+        fits = names == model.feature_names and getattr(X, "shape", ())[1:] == (model.n_features,)
+        if not fits and not is_list_of_sequences(X):
+            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        return model
+
+    @by_name
+    def predict(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        method: PathMethod = "smooth",
+        lag: int | None = None,
+        novelty_label: Any = None,
+    ) -> npt.NDArray[Any]:
+        """Most probable label of each time step; see `Model.predict`."""
+        return self._model_for(X).predict(
+            X,
+            lengths=lengths,
+            sequence_id=sequence_id,
+            dt=dt,
+            method=method,
+            lag=lag,
+            novelty_label=novelty_label,
+            n_threads=self.n_threads,
+        )
+
+    @by_name
+    def predict_proba(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        method: Method = "smooth",
+        lag: int | None = None,
+    ) -> Array:
+        """Probability of each state at each time step; see `Model.predict_proba`."""
+        return self._model_for(X).predict_proba(
+            X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
+        )
+
+    @by_name
+    def log_ratios(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+    ) -> Array:
+        """Evidence of each time step for each state; see `Model.log_ratios`."""
+        return self._model_for(X).log_ratios(
+            X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
+        )
+
+    @by_name
+    def novelty_score(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+    ) -> Array:
+        """How little the known states account for each time step; see `Model.novelty_score`."""
+        return self._model_for(X).novelty_score(
+            X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
+        )
+
+    @by_name
+    def novelty_proba(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        method: Literal["filter", "smooth"] = "filter",
+        lag: int | None = None,
+    ) -> Array:
+        """Probability that the state is none of the known ones; see `Model.novelty_proba`."""
+        return self._model_for(X).novelty_proba(
+            X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
+        )
+
+    def explain(
+        self,
+        X: npt.ArrayLike,
+        frame: int | tuple[int, int],
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+    ) -> Explanation:
+        """Why a time step has its label; see `Model.explain`."""
+        return self._model_for(X).explain(
+            X, frame, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
+        )
+
+    def rank_columns(
+        self,
+        X: npt.ArrayLike,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        n_frames: int = 200,
+        random_state: Any = None,
+    ) -> ColumnRanking:
+        """How much each column matters; see `Model.rank_columns`."""
+        return self._model_for(X).rank_columns(
+            X,
+            lengths=lengths,
+            sequence_id=sequence_id,
+            dt=dt,
+            n_frames=n_frames,
+            random_state=random_state,
+            n_threads=self.n_threads,
+        )
+
+    def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
+        """A live sequence on the model; see `Model.stream`."""
+        return self._fitted_model().stream(lag, alarm=alarm)
+
+    def alarm(
+        self,
+        false_alarms: float = 1,
+        per: float | str = "7d",
+        hold_off: float | str | None = None,
+        normal: Any = None,
+        *,
+        step: Step | None = None,
+        lengths: Any = None,
+        sequence_id: Any = None,
+        dt: Any = None,
+    ) -> Alarm:
+        """An alarm for the unknown, with so many false ones in so much time; see `Model.alarm`."""
+        return self._fitted_model().alarm(
+            false_alarms,
+            per,
+            hold_off,
+            normal,
+            step=step,
+            lengths=lengths,
+            sequence_id=sequence_id,
+            dt=dt,
+            n_threads=self.n_threads,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file for `drhmm.load`; see `Model.save`."""
+        self._fitted_model().save(path)
+
+    @by_name
+    def score(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        method: PathMethod = "smooth",
+    ) -> float:
+        """With labels, the share of time steps that `predict` gets right; without, the mean gain of a time step.
+
+        Parameters
+        ----------
+        X : array of shape (T, d), or list of such arrays
+            Samples.
+        y : array of shape (T,), or list of such arrays, optional
+            True labels; time steps of unknown label are left out. Without y, also of an estimator that was fitted with
+            labels, the answer is not an accuracy but `Model.gain`: the log likelihood of a time step over that of
+            independent time steps, in nats. Score sequences that were not learned from; more is better, and 0 is as
+            good as no chain at all.
+        lengths, sequence_id, dt
+            As in `predict_proba`.
+        sample_weight : array of shape (T,), or list of such arrays, optional
+            Weight of each time step, with labels.
+        method : {"smooth", "filter", "frame", "viterbi"}
+            As in `predict`, with labels.
+
+        Returns
+        -------
+        float
+            Accuracy from 0 to 1, or a gain in nats per time step.
+        """
+        model = self._model_for(X)  # read once: another thread may be fitting
+        if y is None:
+            if sample_weight is not None:
+                raise ValueError("sample_weight goes with y: without labels, score is the mean gain of a time step")
+            return model.gain(X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads)
+        sequences, threads = model._checked(X, lengths, sequence_id, dt, method, PATH_METHODS, None, self.n_threads)
+        truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=self.unknown)
+        known = truth != UNKNOWN
+        if not known.any():
+            raise ValueError("y has no known label to compare with")
+        weights = None if sample_weight is None else as_weights(sample_weight, sequences)[known]
+        if weights is not None and not weights.any():
+            raise ValueError("y has no known label of positive sample_weight to compare with")
+        right = truth == model._states(sequences, method, None, threads)
+        return float(np.average(right[known], weights=weights))
