@@ -173,3 +173,23 @@ def encode(
         label, row = labels[place : place + 1].tolist()[0], sequences.row(place)
         raise UnseenLabelError(label, row, classes)
     return codes
+
+
+def read_labels(
+    y: npt.ArrayLike | None, sequences: Sequences, n_states: int | None, allow_one: bool, unknown: Any
+) -> tuple[npt.NDArray[Any], Codes]:
+    """Classes and codes; without any label, the classes are 0..n_states-1 and every code is unknown."""
+    if y is None:
+        classes, codes = np.arange(0), np.full(len(sequences.samples), UNKNOWN, dtype=np.int64)
+    else:
+        classes, codes = learn_classes(as_labels(y, sequences), sequences, allow_one, unknown)
+    if len(classes) == 0:
+        if n_states is None:
+            raise ValueError(
+                "n_states is needed where no time step is labelled; without it, DensityRatioHMM requires y to be "
+                "passed, but the target y is None or holds no known label"
+            )
+        return np.arange(n_states), codes
+    if n_states is not None and n_states != len(classes):
+        raise ValueError(f"n_states is {n_states}, but y has {len(classes)} classes: {classes.tolist()}")
+    return classes, codes
