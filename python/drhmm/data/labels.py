@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from .user_warnings import warn
 Codes = npt.NDArray[np.int64]
 
 UNKNOWN = -1
+
+#: An integer as files write it.
+_INTEGER = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
 
 
 class UnseenLabelError(ValueError):
@@ -152,6 +156,27 @@ def _refuse_two_unknowns(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_],
             f"y has -1 at row {row} and {labels[~known][0]} at row {other}: either may stand for an unknown label; use "
             "only one of them, unknown=None if -1 is a class, or unknown=-1 if it is none"
         )
+
+
+def as_classes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Labels of a file as the classes that they mean: 1, 1.0 and "1" are one class, and so are True and "true"."""
+    if labels.dtype.kind in "mM":
+        return labels
+    meant = {_spelled(known): known for known in classes.tolist()} | {str(known): known for known in classes.tolist()}
+    found = np.empty(len(labels), dtype=object)
+    found[:] = [
+        None if label is None else meant.get(str(label), meant.get(_spelled(label), label)) for label in labels.tolist()
+    ]
+    return found
+
+
+def _spelled(label: Any) -> str:
+    """An integer without a fraction of zeros, a truth value in lower case, and other labels as they are."""
+    text = str(label)
+    number = _INTEGER.fullmatch(text)
+    if number is not None:
+        return number[1]
+    return text.lower() if text.lower() in ("true", "false") else text
 
 
 def encode(

@@ -20,7 +20,7 @@ except ImportError:  # Windows, where what a killed process left behind stays
 PATIENCE = 30.0
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
     """Write a file in one step: whoever reads it, and whenever the process is killed, finds the old or the new content.
 
     The bytes go to a locked temporary file in the same folder, then to the disk, and then take the name. The next
@@ -37,7 +37,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         raise type(error)(error.errno, error.strerror or str(error), str(target)) from None
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace(target: Path, data: bytes | memoryview) -> None:
     temporary = _temporary(target)
     descriptor = _opened(temporary)
     try:
