@@ -86,12 +86,12 @@ Index kernel_values(int repeats, bool single) {
 Index streamed(int repeats) {
   const Kernels kernels;
   Streams streams(kernels.ratio.framing(), Problem(1, 3).chain(), 3, 0);
-  streams.add();
+  RowSamples step{{streams.add()}, RowMatrix(1, 10), {1}};
   double answer[3];
-  bool has_answer = false;
   for (int k = 0; k < repeats; ++k) {
     for (Index t = 0; t < 1000; ++t) {
-      streams.advance_one(kernels.ratio, kernels.samples.row(t).data(), 1, answer, has_answer);
+      step.samples = kernels.samples.row(t);
+      streams.advance(step, kernels.ratio, 1, Rows(answer, 1, 3));
     }
   }
   return 1000;

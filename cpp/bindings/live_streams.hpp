@@ -109,7 +109,7 @@ class LiveStreams {
     RowMatrix answers(taken.size(), streams_.n_known());
     // Allocate before the rows advance: without memory for the answers, they must not.
     Array output = new_rows(n, streams_.n_known());
-    SequenceStatus status = advance(taken, n_threads, evaluate, answers);
+    SequenceStatus status = advance(taken, n_threads, evaluate, {answers.data(), answers.rows(), answers.cols()});
     if (!status.status.ok()) status.sequence = taken.rows[static_cast<std::size_t>(status.sequence)];
     Rows out = mutable_rows(output);
     out.setConstant(std::numeric_limits<double>::quiet_NaN());
@@ -140,17 +140,12 @@ class LiveStreams {
     check_finite({sample, 1, d}, nullptr);
     const py::object output = new_vector(streams_.n_known());
     auto* const out = static_cast<double*>(static_cast<void*>(py::detail::array_proxy(output.ptr())->data));
-    bool has_answer = false;
-    Status status;
-    if (ratio_ != nullptr) {
-      status = without_gil_if(streams_.work(1, steps) + ratio_->work_per_frame() >= kWorthReleasing,
-                              [&] { return streams_.advance_one(*ratio_, sample, steps, out, has_answer); });
-    } else {
-      has_answer = streams_.row(0).sequence.n_frames() >= streams_.lag();
-      RowMatrix answers(1, streams_.n_known());
-      status = advance({{0}, ConstRows(sample, 1, d), {steps}}, 1, evaluate, answers).status;
-      std::copy(answers.data(), answers.data() + answers.size(), out);
-    }
+    only_.rows.assign(1, 0);
+    only_.samples.resize(1, d);
+    std::copy_n(sample, d, only_.samples.data());
+    only_.dt.assign(1, steps);
+    const bool has_answer = streams_.row(0).sequence.n_frames() >= streams_.lag();
+    const Status status = advance(only_, 1, evaluate, {out, 1, streams_.n_known()}).status;
     if (!status.ok()) return py::cast(report({status, 0}));
     return has_answer ? output : py::none();
   }
@@ -211,40 +206,31 @@ class LiveStreams {
     for (const Index row : which) require(row >= 0 && row < streams_.n_rows(), "there is no such row");
   }
 
-  SequenceStatus advance(const RowSamples& taken, int n_threads, const py::object& evaluate, RowMatrix& answers) {
+  SequenceStatus advance(const RowSamples& taken, int n_threads, const py::object& evaluate, const Rows& answers) {
+    const Index n = taken.size(), n_columns = streams_.chain().n_columns();
+    const std::int64_t longest_gap = taken.dt.empty() ? 1 : *std::max_element(taken.dt.begin(), taken.dt.end());
+    const Index work = streams_.work(n, longest_gap);
+    if (ratio_ != nullptr) {
+      return without_gil_if(work + n * ratio_->work_per_frame() >= kWorthReleasing,
+                            [&] { return streams_.advance(taken, *ratio_, n_threads, answers); });
+    }
     RowMatrix frames;
     std::vector<char> missing;
-    RowMatrix evidence(taken.size(), streams_.chain().n_columns());
-    const std::int64_t longest_gap = taken.dt.empty() ? 1 : *std::max_element(taken.dt.begin(), taken.dt.end());
-    const Index recursion_work = streams_.work(taken.size(), longest_gap);
-    const auto recurse = [&] {
-      return streams_.advance(taken, {evidence.data(), evidence.rows(), evidence.cols()}, n_threads,
-                              {answers.data(), answers.rows(), answers.cols()});
-    };
-    if (ratio_ != nullptr) {
-      return without_gil_if(recursion_work + taken.size() * ratio_->work_per_frame() >= kWorthReleasing, [&] {
-        RowMatrix features;
-        streams_.frames(taken, frames, missing);
-        streams_.contexts(taken, features);
-        streamed_log_ratios(*ratio_, frames, missing, features, n_threads,
-                            {evidence.data(), evidence.rows(), evidence.cols()});
-        return recurse();
-      });
-    }
     streams_.frames(taken, frames, missing);
-    for (Index k = 0; k < taken.size(); ++k) {
+    for (Index k = 0; k < n; ++k) {
       if (missing[static_cast<std::size_t>(k)]) frames.row(k).setConstant(std::numeric_limits<double>::quiet_NaN());
     }
     const auto values = sleep_at_exit([&] { return evaluate(to_numpy(frames)).cast<Array>(); });
-    const ConstRows returned = rows(values, "log_ratios");
-    require(returned.rows() == evidence.rows() && returned.cols() == evidence.cols(), "log_ratios must be (k, S)");
-    evidence = returned;
-    return without_gil_if(recursion_work >= kWorthReleasing, recurse);
+    const ConstRows evidence = rows(values, "log_ratios");
+    require(evidence.rows() == n && evidence.cols() == n_columns, "log_ratios must be (k, S)");
+    return without_gil_if(work >= kWorthReleasing,
+                          [&] { return streams_.advance(taken, evidence, n_threads, answers); });
   }
 
   mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   Streams streams_;
   std::shared_ptr<PooledRatio> ratio_;
+  RowSamples only_;  // memory of step_one
 };
 
 }  // namespace drhmm::bindings

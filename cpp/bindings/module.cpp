@@ -1,14 +1,10 @@
-#include <pybind11/pybind11.h>
-
-namespace drhmm::bindings {
-
-void bind_features(pybind11::module_& module);
-void bind_gradient(pybind11::module_& module);
-void bind_ratio(pybind11::module_& module);
-void bind_recursion(pybind11::module_& module);
-void bind_stream(pybind11::module_& module);
-
-}  // namespace drhmm::bindings
+// The extension: glue between Python and the core. It is one file, because compiling pybind11's headers takes as long
+// as most of the rest; the numerics are in cpp/src.
+#include "bind_features.hpp"
+#include "bind_gradient.hpp"
+#include "bind_ratio.hpp"
+#include "bind_recursion.hpp"
+#include "bind_stream.hpp"
 
 // DRHMM_MODULE and DRHMM_ISA: the name of this variant of the extension, and of its instruction set.
 PYBIND11_MODULE(DRHMM_MODULE, module, pybind11::mod_gil_not_used()) {

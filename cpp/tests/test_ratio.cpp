@@ -121,10 +121,11 @@ TEST_CASE("a single frame has the log ratios that it has among others") {
   const PooledRatio ratio = pool(training.rows(training.centers, 0, 20), 3);
   RowMatrix batch(300, 3);
   ratio.log_ratios(training.rows(training.frames, 0, 300), {300}, 1, false, Rows(batch.data(), 300, 3));
-  std::vector<double> scratch(ratio.scratch_size());
+  Vector scratch(ratio.scratch_size(1));
+  const char missing = 0;
   Eigen::RowVectorXd alone(3);
   for (Index k = 0; k < 300; ++k) {
-    ratio.log_ratios_of_one(training.frames.row(k).data(), false, scratch.data(), alone.data(), 3);
+    ratio.frame_log_ratios(training.frames.row(k).data(), &missing, nullptr, 1, scratch.data(), alone.data(), 3);
     CHECK(alone.isApprox(batch.row(k), 1e-12));
   }
 }

@@ -72,8 +72,8 @@ struct Roots<float> {
   }
 };
 
-// 2^kShift times the powers 2^n of the multiples n of 1 / kPieces that are nearest to numbers t.
-template <class Real, int kShift>
+// The powers 2^n of the multiples n of 1 / kPieces that are nearest to numbers t.
+template <class Real>
 class NearestPower {
  public:
   static constexpr int kPieces = sizeof(Roots<Real>::kValues) / sizeof(Real);
@@ -85,15 +85,15 @@ class NearestPower {
   template <bool keeps_nan>
   DRHMM_INLINE Lanes<Real> times(const Lanes<Real>& r, const Lanes<Real>& c, const Lanes<Real>& x, Real least) const {
     const Lanes<Real> root = Roots<Real>::of(rounded_);
-    return Roots<Real>::scaled(root * (r * c) + root, rounded_ - (Roots<Real>::kRound - kShift), x, least);
+    return Roots<Real>::scaled(root * (r * c) + root, rounded_ - Roots<Real>::kRound, x, least);
   }
 
  private:
   Lanes<Real> rounded_;
 };
 #else
-// 2^kShift times the powers 2^n of the multiples n of 1 / kPieces that are nearest to numbers t.
-template <class Real, int kShift>
+// The powers 2^n of the multiples n of 1 / kPieces that are nearest to numbers t.
+template <class Real>
 class NearestPower {
  public:
   static constexpr int kPieces = 1;
@@ -118,7 +118,7 @@ class NearestPower {
 
  private:
   // The last digit of numbers in this range stands for 1.
-  static constexpr Real kRound = Real(3) * Real(std::int64_t{1} << (kMantissa<Real> - 1)) + Real(kShift);
+  static constexpr Real kRound = Real(3) * Real(std::int64_t{1} << (kMantissa<Real> - 1));
 
   Lanes<Real> rounded_;
 };
@@ -183,7 +183,7 @@ DRHMM_INLINE void polynomial(const Real (&coefficients)[n_coefficients], const L
 // x <- 2^x for n registers of x <= 0, and for x > 0 as for 0; exactly 0 for x below -1021, or -125 in float.
 template <int n, class Real>
 DRHMM_INLINE void exp2_of_negatives(Lanes<Real>* x) {
-  using Nearest = detail::NearestPower<Real, 0>;
+  using Nearest = detail::NearestPower<Real>;
   constexpr Real kLeast = sizeof(Real) == sizeof(double) ? -1021 : -125;
   const Lanes<Real> zero{};
   Nearest nearest[n];
@@ -197,11 +197,11 @@ DRHMM_INLINE void exp2_of_negatives(Lanes<Real>* x) {
   for (int i = 0; i < n; ++i) x[i] = nearest[i].template times<false>(fraction[i], c[i], x[i], kLeast);
 }
 
-// x <- e^x 2^kShift for n registers of x <= 0; exactly 0 where that is below double's normal numbers,
-// x < -708 - kShift log 2; where x is NaN, NaN if that is kept, or anything. Relative error below 3e-16.
-template <int kShift, int n, bool keeps_nan = true>
+// x <- e^x for n registers of x <= 0; exactly 0 where that is below double's normal numbers, x < -708; where x is NaN,
+// NaN if that is kept, or anything. Relative error below 3e-16.
+template <int n, bool keeps_nan = true>
 DRHMM_INLINE void exponentials_of(Lanes<double>* x) {
-  using Nearest = detail::NearestPower<double, kShift>;
+  using Nearest = detail::NearestPower<double>;
   // x = k log 2 + r; the first part of log 2 has so few digits that its product with k is exact.
   constexpr double kLog2High = 6.93147180369123816490e-01;
   constexpr double kLog2Low = 1.90821492927058770002e-10;
@@ -213,27 +213,27 @@ DRHMM_INLINE void exponentials_of(Lanes<double>* x) {
     r[i] = (x[i] - k * kLog2High) - k * kLog2Low;
   }
   detail::polynomial<n>(detail::Coefficients<double, Nearest::kPieces>::kOfE, r, c);
-  for (int i = 0; i < n; ++i)
-    x[i] = nearest[i].template times<keeps_nan>(r[i], c[i], x[i], -708.0 - kShift * 0.6931471805599453);
+  for (int i = 0; i < n; ++i) x[i] = nearest[i].template times<keeps_nan>(r[i], c[i], x[i], -708.0);
 }
 
-// values <- e^values 2^kShift for n values <= 0.
-template <int kShift = 0>
+// values <- e^values for n values <= 0.
 inline void exponentials(double* values, Index n) {
   constexpr Index kStep = kLanes<double>;
   Index i = 0;
   Lanes<double> some;
   for (; i + kStep <= n; i += kStep) {
     some = load(values + i);
-    exponentials_of<kShift, 1>(&some);
+    exponentials_of<1>(&some);
     store<double>(some, values + i);
   }
   if (i < n) {
     some = Lanes<double>{};
     std::memcpy(&some, values + i, static_cast<std::size_t>(n - i) * sizeof(double));
-    exponentials_of<kShift, 1>(&some);
+    exponentials_of<1>(&some);
     std::memcpy(values + i, &some, static_cast<std::size_t>(n - i) * sizeof(double));
   }
 }
+// The same, compiled once.
+void many_exponentials(double* values, Index n);
 
 }  // namespace drhmm

@@ -267,46 +267,14 @@ class ContextReader {
   }
 
   // features (count, size) <- those of time steps first..first+count-1; outputs: of the kernels instead, (count, 252).
-  void read(Index first, Index count, RowMatrix& features, bool outputs = false) const {
-    features.resize(count, outputs ? Context::kKernels : context_.size());
-    ContextState state(context_);
-    auto sequence = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin());
-    Index t = first;
-    while (t < first + count) {
-      const Index begin = sequence == 0 ? 0 : ends_[sequence - 1];
-      const Index start = std::max(begin, t - context_.history() + 1);
-      state.clear();
-      if (start > begin) remember(begin, start, state);
-      for (Index s = start; s < std::min(ends_[sequence], first + count); ++s) {
-        state.push(context_, samples_.row(s).data(), 1, s > first - Context::kPooled);
-        if (s < first) continue;
-        if (outputs) {
-          state.outputs(context_, features.row(s - first).data());
-        } else {
-          state.features(context_, features.row(s - first).data());
-        }
-      }
-      t = ends_[sequence++];
-    }
-  }
+  void read(Index first, Index count, RowMatrix& features, bool outputs = false) const;
 
   // The last time step of the sequence that t belongs to.
   Index last_of(Index t) const { return *std::upper_bound(ends_.begin(), ends_.end(), t) - 1; }
 
  private:
   // The last values of all columns before `start`.
-  void remember(Index begin, Index start, ContextState& state) const {
-    std::vector<double> values(static_cast<std::size_t>(context_.n_columns()),
-                               std::numeric_limits<double>::quiet_NaN());
-    for (Index j = 0; j < context_.n_columns(); ++j) {
-      for (Index t = start - 1; t >= begin; --t) {
-        if (std::isnan(samples_(t, j))) continue;
-        values[static_cast<std::size_t>(j)] = samples_(t, j);
-        break;
-      }
-    }
-    state.remember(context_, values.data());
-  }
+  void remember(Index begin, Index start, ContextState& state) const;
 
   const Context& context_;
   ConstRows samples_;

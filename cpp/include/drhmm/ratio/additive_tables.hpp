@@ -2,10 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
-#include <utility>
-#include <vector>
 
+#include "drhmm/lanes.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
@@ -18,73 +16,65 @@ class AdditiveTables {
   static constexpr Index kBins = kEdges + 1;
 
   // low, high (D), edges (D, kEdges) in ascending order, intercept (S), slopes (D, S), steps (D * kBins, S)
-  AdditiveTables(Vector low, Vector high, const ConstRows& edges, Vector intercept, RowMatrix slopes, RowMatrix steps)
-      : low_(std::move(low)),
-        high_(std::move(high)),
-        edges_(static_cast<std::size_t>(edges.rows() * kPadded), std::numeric_limits<double>::infinity()),
-        intercept_(std::move(intercept)),
-        slopes_(std::move(slopes)),
-        steps_(std::move(steps)) {
-    for (Index j = 0; j < edges.rows(); ++j) {
-      std::copy_n(edges.row(j).data(), kEdges, edges_.data() + j * kPadded);
-    }
+  AdditiveTables(const Vector& low, const Vector& high, const ConstRows& edges, const Vector& intercept,
+                 const ConstRows& slopes, const ConstRows& steps)
+      : n_columns_(low.size()),
+        n_states_(intercept.size()),
+        padded_(padded(n_columns_)),
+        bounds_(RowMatrix::Zero(kEdges + 2, padded_)),
+        intercept_(Vector::Zero(padded(n_states_))),
+        slopes_(RowMatrix::Zero(slopes.rows(), padded(n_states_))),
+        steps_(RowMatrix::Zero(steps.rows(), padded(n_states_))) {
+    bounds_.topLeftCorner(kEdges, n_columns_) = edges.transpose();
+    bounds_.row(kEdges).head(n_columns_) = low;
+    bounds_.row(kEdges + 1).head(n_columns_) = high;
+    intercept_.head(n_states_) = intercept;
+    slopes_.leftCols(n_states_) = slopes;
+    steps_.leftCols(n_states_) = steps;
   }
 
   // The approximate number of multiplications per frame.
-  Index work_per_frame() const { return low_.size() * (kPadded + 2 * n_states()); }
+  Index work_per_frame() const { return n_columns_ * (kEdges + 2 * n_states_); }
+  // The size of the scratch memory, in numbers.
+  Index scratch_size() const { return 2 * padded_; }
 
-  // out (n, S) <- estimates of frames (n, D), column by column, so that registers find the bins of several values.
-  void estimates(const RowMatrix& frames, RowMatrix& out) const {
-    const Index n = frames.rows(), s = n_states();
-    std::vector<double> values(static_cast<std::size_t>(n)), below(values.size());
-    out.rowwise() = intercept_.transpose();
-    for (Index j = 0; j < low_.size(); ++j) {
-      for (Index k = 0; k < n; ++k) values[static_cast<std::size_t>(k)] = frames(k, j);
-      std::fill(below.begin(), below.end(), 0.0);
-      for (Index e = 0; e < kEdges; ++e) {
-        const double edge = edges_[static_cast<std::size_t>(j * kPadded + e)];
-        for (std::size_t k = 0; k < values.size(); ++k) below[k] += edge < values[k] ? 1.0 : 0.0;
-      }
-      const double* const slope = slopes_.data() + j * s;
-      const double* const steps = steps_.data() + j * kBins * s;
-      double* target = out.data();
-      for (std::size_t k = 0; k < values.size(); ++k, target += s) {
-        const double value = std::min(std::max(values[k], low_[j]), high_[j]) - low_[j];
-        const double* const step = steps + static_cast<Index>(below[k]) * s;
-        for (Index i = 0; i < s; ++i) target[i] += step[i] + slope[i] * value;
-      }
+  // Registers find the bins of several columns at a time.
+  void estimates(const double* frame,  // (D)
+                 double* scratch,      // (scratch_size)
+                 double* out) const {  // (S)
+    using Value = Lanes<double>;
+    double *const values = scratch, *const bins = scratch + padded_;
+    std::copy_n(frame, n_columns_, values);
+    std::fill(values + n_columns_, bins, 0.0);
+    for (Index j = 0; j < padded_; j += kLanes<double>) {
+      const double* const bounds = bounds_.data() + j;
+      const Value y = load(values + j), none{}, one = all(1.0);
+      Value below{};
+      for (Index e = 0; e < kEdges; ++e) below += load(bounds + e * padded_) < y ? one : none;
+      const Value low = load(bounds + kEdges * padded_), high = load(bounds + (kEdges + 1) * padded_);
+      const Value above = y < low ? low : y;
+      store<double>((high < above ? high : above) - low, values + j);
+      store<double>(below, bins + j);
     }
-  }
-
-  // out (S) <- estimates of one frame (D).
-  void estimates_of_one(const double* frame, double* out) const {
-    const Index s = n_states();
-    std::copy_n(intercept_.data(), s, out);
-    for (Index j = 0; j < low_.size(); ++j) {
-      const double value = std::min(std::max(frame[j], low_[j]), high_[j]) - low_[j];
-      const double* const slope = slopes_.data() + j * s;
-      const double* const step = steps_.data() + (j * kBins + bin(j, frame[j])) * s;
-      for (Index i = 0; i < s; ++i) out[i] += step[i] + slope[i] * value;
+    for (Index i = 0; i < n_states_; i += kLanes<double>) {
+      Value sums[2] = {load(intercept_.data() + i), Value{}};  // two at a time: one alone would wait for itself
+      for (Index j = 0; j < n_columns_; ++j) {
+        const Index row = j * kBins + static_cast<Index>(bins[j]);
+        sums[j % 2] += load(steps_.data() + row * intercept_.size() + i) +
+                       load(slopes_.data() + j * intercept_.size() + i) * values[j];
+      }
+      const Value sum = sums[0] + sums[1];
+      for (Index k = i; k < std::min(i + kLanes<double>, n_states_); ++k) out[k] = lane_of(sum, k - i);
     }
   }
 
  private:
-  static constexpr Index kPadded = 12;  // edges of one column, padded to whole registers
+  static Index padded(Index n) { return (n + kLanes<double> - 1) / kLanes<double> * kLanes<double>; }
 
-  Index n_states() const { return intercept_.size(); }
-
-  Index bin(Index j, double value) const {
-    const double* const edges = edges_.data() + j * kPadded;
-    int below = 0;
-    for (Index k = 0; k < kPadded; ++k) below += edges[k] < value ? 1 : 0;
-    return below;
-  }
-
-  Vector low_, high_;          // (D)
-  std::vector<double> edges_;  // (D, kPadded)
-  Vector intercept_;           // (S)
-  RowMatrix slopes_;           // (D, S)
-  RowMatrix steps_;            // (D * kBins, S)
+  Index n_columns_, n_states_, padded_;
+  RowMatrix bounds_;          // (kEdges + 2, D): edges, low and high; columns are padded to whole registers,
+  Vector intercept_;          // (S) as all of these are
+  RowMatrix slopes_, steps_;  // (D, S), (D * kBins, S)
 };
 
 }  // namespace drhmm

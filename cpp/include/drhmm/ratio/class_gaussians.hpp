@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "drhmm/lanes.hpp"
@@ -14,44 +13,44 @@ namespace drhmm {
 // Subtracts an origin amid the data first, so that frames far from zero keep their digits.
 class ClassGaussians {
  public:
-  static constexpr Index kTile = 2 * kLanes<double>;  // frames evaluated together
-
   // origin (D), means (S, D), whitening (S * D, D): W_0, W_1, ..., only the lower triangles are read;
   // log_scales (S)
-  ClassGaussians(Vector origin, const ConstRows& means, const ConstRows& whitening, Vector log_scales)
-      : origin_(std::move(origin)),
-        frame_size_(means.cols()),
-        n_groups_((means.cols() + kRows - 1) / kRows),
-        log_scales_(std::move(log_scales)),
-        offsets_(static_cast<std::size_t>(means.rows() * n_groups_ * kRows), 0.0),
-        packed_(static_cast<std::size_t>(means.rows() * packed_size()), 0.0),
-        columns_(static_cast<std::size_t>(means.rows() * frame_size_ * n_groups_ * kRows), 0.0) {
-    const Index d = frame_size_, height = n_groups_ * kRows;
-    for (Index i = 0; i < means.rows(); ++i) {
-      const Matrix w = whitening.middleRows(i * d, d).triangularView<Eigen::Lower>();
-      Eigen::Map<Vector>(offsets_.data() + i * height, d) = w * (means.row(i).transpose() - origin_);
-      double* packed = packed_.data() + i * packed_size();
-      for (Index group = 0; group < n_groups_; ++group) {
-        for (Index e = 0; e < width(group); ++e) {
-          for (Index r = 0; r < kRows; ++r, ++packed) {
-            if (group * kRows + r < d) *packed = w(group * kRows + r, e);
-          }
-        }
-      }
-      for (Index e = 0; e < d; ++e) {
-        Eigen::Map<Vector>(columns_.data() + (i * d + e) * height, d) = w.col(e);
-      }
-    }
-  }
+  ClassGaussians(Vector origin, const ConstRows& means, const ConstRows& whitening, Vector log_scales);
 
   Index n_states() const { return log_scales_.size(); }
   // The approximate number of multiplications per frame.
   Index work_per_frame() const { return n_states() * packed_size(); }
-  // The size of the scratch memory of log_densities_of_one, in numbers.
-  std::size_t scratch_size() const { return static_cast<std::size_t>(n_groups_ * kRows); }
+  // The size of the scratch memory for n frames, in numbers.
+  Index scratch_size(Index n) const { return n == 1 ? n_groups_ * kRows : (frame_size_ + kRows) * kTile; }
 
-  // out (S) <- log densities of one frame (D).
-  void log_densities_of_one(const double* frame, double* scratch, double* out) const {
+  // Log densities.
+  void log_densities(const double* frames,      // (n, D)
+                     Index n, double* scratch,  // (scratch_size(n))
+                     double* out) const {       // (n, S)
+    if (n == 1) return log_densities_of_one(frames, scratch, out);
+    std::fill_n(scratch, scratch_size(n), 0.0);
+    for (Index first = 0; first < n; first += kTile) {
+      const Index count = std::min(kTile, n - first);
+      for (Index l = 0; l < count; ++l) {
+        const double* const frame = frames + (first + l) * frame_size_;
+        for (Index j = 0; j < frame_size_; ++j) scratch[j * kTile + l] = from_origin(frame[j], j);
+      }
+      for (Index i = 0; i < n_states(); ++i) {
+        double norms[kTile];
+        squared_norms(scratch, i, norms);
+        for (Index l = 0; l < count; ++l) out[(first + l) * n_states() + i] = log_scales_[i] - norms[l] / 2;
+      }
+    }
+  }
+
+ private:
+  static constexpr Index kTile = 2 * kLanes<double>;  // frames evaluated together
+  static constexpr Index kRows = 4;                   // rows of W that share the loads of a frame
+  static constexpr double kFarthest = 1e100;
+
+  void log_densities_of_one(const double* frame,  // (D)
+                            double* scratch,      // (groups * kRows)
+                            double* out) const {  // (S)
     const Index d = frame_size_, height = n_groups_ * kRows;
     for (Index i = 0; i < n_states(); ++i) {
       const double* const offset = offsets_.data() + i * height;
@@ -65,47 +64,30 @@ class ClassGaussians {
     }
   }
 
-  // out (n, S) <- log densities of frames (n, D).
-  void log_densities(const RowMatrix& frames, RowMatrix& out) const {
+  // norms (kTile) <- |W_i y - o_i|^2 of kTile frames.
+  void squared_norms(const double* tile /* (D, kTile) */, Index i, double* norms) const {
     using Value = Lanes<double>;
-    std::vector<double> tile(static_cast<std::size_t>((frame_size_ + kRows) * kTile), 0.0);
-    for (Index first = 0; first < frames.rows(); first += kTile) {
-      const Index count = std::min(kTile, frames.rows() - first);
-      for (Index l = 0; l < count; ++l) {
-        for (Index j = 0; j < frame_size_; ++j) {
-          tile[static_cast<std::size_t>(j * kTile + l)] = from_origin(frames(first + l, j), j);
+    Value norm[2] = {};
+    const double* weights = packed_.data() + i * packed_size();
+    for (Index group = 0; group < n_groups_; ++group) {
+      const double* const offset = offsets_.data() + (i * n_groups_ + group) * kRows;
+      Value z[kRows * 2];
+      for (int r = 0; r < kRows; ++r) z[2 * r] = z[2 * r + 1] = all<double>(-offset[r]);
+      for (Index e = 0; e < width(group); ++e, weights += kRows) {
+        const Value y[2] = {load(tile + e * kTile), load(tile + e * kTile + kLanes<double>)};
+        for (int r = 0; r < kRows; ++r) {
+          z[2 * r] += weights[r] * y[0];
+          z[2 * r + 1] += weights[r] * y[1];
         }
       }
-      for (Index i = 0; i < n_states(); ++i) {
-        Value norm[2] = {};
-        const double* weights = packed_.data() + i * packed_size();
-        for (Index group = 0; group < n_groups_; ++group) {
-          const double* const offset = offsets_.data() + (i * n_groups_ + group) * kRows;
-          Value z[kRows * 2];
-          for (int r = 0; r < kRows; ++r) z[2 * r] = z[2 * r + 1] = all<double>(-offset[r]);
-          for (Index e = 0; e < width(group); ++e, weights += kRows) {
-            const Value y[2] = {load(tile.data() + e * kTile), load(tile.data() + e * kTile + kLanes<double>)};
-            for (int r = 0; r < kRows; ++r) {
-              z[2 * r] += weights[r] * y[0];
-              z[2 * r + 1] += weights[r] * y[1];
-            }
-          }
-          for (int r = 0; r < kRows; ++r) {
-            norm[0] += z[2 * r] * z[2 * r];
-            norm[1] += z[2 * r + 1] * z[2 * r + 1];
-          }
-        }
-        double norms[kTile];
-        store<double>(norm[0], norms);
-        store<double>(norm[1], norms + kLanes<double>);
-        for (Index l = 0; l < count; ++l) out(first + l, i) = log_scales_[i] - norms[l] / 2;
+      for (int r = 0; r < kRows; ++r) {
+        norm[0] += z[2 * r] * z[2 * r];
+        norm[1] += z[2 * r + 1] * z[2 * r + 1];
       }
     }
+    store<double>(norm[0], norms);
+    store<double>(norm[1], norms + kLanes<double>);
   }
-
- private:
-  static constexpr Index kRows = 4;  // rows of W that share the loads of a frame
-  static constexpr double kFarthest = 1e100;
 
   // Larger distances are cut to this one, so that no square overflows.
   double from_origin(double value, Index column) const {

@@ -18,96 +18,53 @@ namespace drhmm {
 template <class Real>
 class KernelExpansion {
  public:
-  // Frames evaluated together: two registers. Fewer than half as many are evaluated one by one.
-  static constexpr Index kTile = 2 * kLanes<Real>;
-  static constexpr Index kWorthATile = (kTile + 1) / 2;
-
   // centers (B, D), theta (B, S)
-  KernelExpansion(const ConstRows& centers, double sigma, const Eigen::Ref<const Matrix>& theta)
-      : frame_size_(centers.cols()),
-        n_states_(theta.cols()),
-        n_centers_(centers.rows()),
-        n_groups_((centers.rows() + kGroup - 1) / kGroup),
-        n_registers_((centers.rows() + 4 * kLanes<Real> - 1) / (4 * kLanes<Real>)*4),
-        gamma_(kLog2E / (2 * sigma * sigma)),
-        origin_(centers.colwise().mean()),
-        centers_(static_cast<std::size_t>(n_groups_ * (frame_size_ + 1) * kGroup), Real(0)),
-        theta_(static_cast<std::size_t>(n_groups_ * n_states_ * kGroup), Real(0)),
-        columns_(static_cast<std::size_t>((frame_size_ + 1) * n_registers_ * kLanes<Real>), Real(0)),
-        rows_(static_cast<std::size_t>(n_states_ * n_registers_ * kLanes<Real>), Real(0)) {
-    const Index stride = n_registers_ * kLanes<Real>;
-    std::fill(columns_.begin(), columns_.begin() + stride, Real(kNowhere));
-    for (Index b = 0; b < centers.rows(); ++b) {
-      const Eigen::RowVectorXd shifted = centers.row(b) - origin_;
-      const auto place = static_cast<std::size_t>(b);
-      columns_[place] = static_cast<Real>(-gamma_ * shifted.squaredNorm());
-      for (Index j = 0; j < frame_size_; ++j) {
-        columns_[place + static_cast<std::size_t>((j + 1) * stride)] = static_cast<Real>(2 * gamma_ * shifted[j]);
-      }
-      for (Index s = 0; s < n_states_; ++s) {
-        rows_[place + static_cast<std::size_t>(s * stride)] = static_cast<Real>(theta(b, s));
-      }
-    }
-    for (Index b = 0; b < n_groups_ * kGroup; ++b) {
-      Real* const packed = centers_.data() + (b / kGroup) * (frame_size_ + 1) * kGroup + b % kGroup;
-      if (b >= centers.rows()) {
-        packed[0] = Real(kNowhere);
-        continue;
-      }
-      const Eigen::RowVectorXd shifted = centers.row(b) - origin_;
-      packed[0] = static_cast<Real>(-gamma_ * shifted.squaredNorm());
-      for (Index j = 0; j < frame_size_; ++j) {
-        packed[(j + 1) * kGroup] = static_cast<Real>(2 * gamma_ * shifted[j]);
-      }
-      for (Index s = 0; s < n_states_; ++s) {
-        theta_[static_cast<std::size_t>(((b / kGroup) * n_states_ + s) * kGroup + b % kGroup)] =
-            static_cast<Real>(theta(b, s));
-      }
-    }
-  }
+  KernelExpansion(const ConstRows& centers, double sigma, const Eigen::Ref<const Matrix>& theta);
 
   Index frame_size() const { return frame_size_; }
   Index n_states() const { return n_states_; }
   Index n_centers() const { return n_centers_; }
 
-  // The size of the scratch memory of sums_of_one, in numbers.
-  std::size_t scratch_size() const { return static_cast<std::size_t>(frame_size_ + n_registers_ * kLanes<Real>); }
-
-  // out (S) <- sums of one frame (D).
-  void sums_of_one(const double* frame, Real* scratch, double* out) const {
-    for (Index j = 0; j < frame_size_; ++j) scratch[j] = static_cast<Real>(frame[j] - origin_[j]);
-    Real* const features = scratch + frame_size_;
-    evaluate_one(scratch, features);
-    for (Index s = 0; s < n_states_; ++s) out[s] = projected(features, s);
+  // The size of the scratch memory for n frames, in numbers.
+  Index scratch_size(Index n) const {
+    const Index of_one = frame_size_ + n_registers_ * kLanes<Real>;
+    return n < kWorthATile ? of_one : std::max(of_one, (frame_size_ + n_states_) * kTile);
   }
 
-  // out (n, S) <- sums of frames (n, D).
-  template <class Out>
-  void sums(const RowMatrix& frames, Out&& out) const {
-    std::vector<Real> scratch(std::max(static_cast<std::size_t>((frame_size_ + n_states_) * kTile), scratch_size()));
-    std::vector<double> result(static_cast<std::size_t>(n_states_));
+  // Sums of frames.
+  void sums(const double* frames,    // (n, D)
+            Index n, Real* scratch,  // (scratch_size(n))
+            double* out) const {     // (n, S)
     Index first = 0;
-    for (; frames.rows() - first >= kWorthATile; first += kTile) {
-      const Index count = std::min(kTile, frames.rows() - first);
-      Real* const tile = scratch.data();
-      Real* const results = tile + frame_size_ * kTile;
-      std::fill(tile, results, Real(0));
+    for (; n - first >= kWorthATile; first += kTile) {
+      const Index count = std::min(kTile, n - first);
+      Real* const results = scratch + frame_size_ * kTile;
+      std::fill(scratch, results, Real(0));
       for (Index l = 0; l < count; ++l) {
-        const double* frame = frames.row(first + l).data();
-        for (Index j = 0; j < frame_size_; ++j) tile[j * kTile + l] = static_cast<Real>(frame[j] - origin_[j]);
+        const double* const frame = frames + (first + l) * frame_size_;
+        for (Index j = 0; j < frame_size_; ++j) scratch[j * kTile + l] = static_cast<Real>(frame[j] - origin_[j]);
       }
-      evaluate(tile, results);
+      evaluate(scratch, results);
       for (Index l = 0; l < count; ++l) {
-        for (Index s = 0; s < n_states_; ++s) out(first + l, s) = static_cast<double>(results[s * kTile + l]);
+        for (Index s = 0; s < n_states_; ++s) {
+          out[(first + l) * n_states_ + s] = static_cast<double>(results[s * kTile + l]);
+        }
       }
     }
-    for (; first < frames.rows(); ++first) {
-      sums_of_one(frames.row(first).data(), scratch.data(), result.data());
-      for (Index s = 0; s < n_states_; ++s) out(first, s) = result[static_cast<std::size_t>(s)];
+    for (; first < n; ++first) {
+      for (Index j = 0; j < frame_size_; ++j) {
+        scratch[j] = static_cast<Real>(frames[first * frame_size_ + j] - origin_[j]);
+      }
+      evaluate_one(scratch, scratch + frame_size_);
+      for (Index s = 0; s < n_states_; ++s) out[first * n_states_ + s] = projected(scratch + frame_size_, s);
     }
   }
 
  private:
+  // Frames evaluated together: two registers. Fewer than half as many are evaluated one by one.
+  static constexpr Index kTile = 2 * kLanes<Real>;
+  static constexpr Index kWorthATile = (kTile + 1) / 2;
+
   // sums (S, kTile) <- those of kTile frames, frames (D, kTile) less the origin: lanes are frames.
   void evaluate(const Real* frames, Real* sums) const {
     using Value = Lanes<Real>;

@@ -91,7 +91,7 @@ DRHMM_INLINE void make_weights(Value* values, Index n) {
   if constexpr (kWidth<Value> == 1) {
     exponentials(values, n);
   } else {
-    for (Index i = 0; i < n; i += 4) exponentials_of<0, 4, false>(values + i);
+    for (Index i = 0; i < n; i += 4) exponentials_of<4, false>(values + i);
   }
 }
 

@@ -1,3 +1,5 @@
+#pragma once
+
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 
 #include "complete.hpp"
 #include "drhmm/exponential.hpp"
-#include "drhmm/parallel.hpp"
 #include "drhmm/recursion/chain.hpp"
 #include "drhmm/recursion/path_samples.hpp"
 #include "drhmm/recursion/probabilities.hpp"
@@ -199,21 +200,12 @@ std::optional<Steps> bind_draw_paths(const Array& filtered, const Array& transpo
   }
   Steps paths = new_array<std::int64_t>({n_paths, n_frames});
   std::int64_t* const out = paths.mutable_data();
-  std::vector<char> complete(static_cast<std::size_t>(n_paths), 1);
+  bool is_complete;
   {
     const Released released;
-    parallel_for(n_paths, n_threads, [&](Index path) {
-      Index begin = 0;
-      for (const Index length : lengths) {
-        const Index place = path * n_frames + begin;
-        if (!draw_path(posteriors.data(), steps, begin, length, numbers.data() + place, out + place)) {
-          complete[static_cast<std::size_t>(path)] = 0;
-        }
-        begin += length;
-      }
-    });
+    is_complete = draw_paths(posteriors, steps, lengths, numbers, n_threads, out);
   }
-  if (std::any_of(complete.begin(), complete.end(), [](char one) { return one == 0; })) return std::nullopt;
+  if (!is_complete) return std::nullopt;
   return paths;
 }
 
@@ -230,7 +222,7 @@ std::optional<Array> bind_normalized(const Array& values, double tolerance) {
 
 }  // namespace
 
-void bind_recursion(py::module_& module) {
+inline void bind_recursion(py::module_& module) {
   py::class_<Chain, std::shared_ptr<Chain>>(module, "Chain", py::module_local(), py::is_final(), complete(),
                                             "A Markov chain, with durations if sizes are given; never changes.")
       .def(py::init(&make_chain), py::arg("transmat").noconvert(), py::arg("startprob").noconvert(),
@@ -264,7 +256,7 @@ void bind_recursion(py::module_& module) {
         double* const data = output.mutable_data();
         const Index n = output.size();
         const Released released;
-        exponentials(data, n);
+        many_exponentials(data, n);
         return output;
       },
       py::arg("values").noconvert(), "e^values for values <= 0, (n); exactly 0 below -708.");

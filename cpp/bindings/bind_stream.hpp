@@ -1,3 +1,5 @@
+#pragma once
+
 #include "complete.hpp"
 #include "live_streams.hpp"
 
@@ -42,7 +44,7 @@ py::object stepper(const py::object& streams) {
 
 }  // namespace
 
-void bind_stream(py::module_& module) {
+inline void bind_stream(py::module_& module) {
   py::class_<LiveStreams>(module, "LiveStreams", py::module_local(), py::is_final(), complete(),
                           "Many live sequences on one model.")
       .def(py::init(&LiveStreams::make), py::kw_only(), py::arg("chain"), py::arg("mean").noconvert(),

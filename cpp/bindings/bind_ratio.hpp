@@ -1,3 +1,5 @@
+#pragma once
+
 #include <pybind11/stl.h>
 
 #include <array>
@@ -192,18 +194,6 @@ std::shared_ptr<NoveltyEvidence> make_novelty(const Array& shares, const Gaussia
       std::array<ScoreTable, 2>{score_table(tables[0]), score_table(tables[1])}, scales, joint);
 }
 
-// Calls use(first, count, scores (count, 2)) for all frames in blocks.
-template <class Use>
-void for_each_score(const NoveltyEvidence& self, const ConstRows& frames, int n_threads, const Use& use) {
-  constexpr Index kBlock = 256;
-  parallel_for((frames.rows() + kBlock - 1) / kBlock, n_threads, [&](Index block) {
-    const Index first = block * kBlock, count = std::min(kBlock, frames.rows() - first);
-    RowMatrix scores;
-    self.scores(frames.middleRows(first, count), scores);
-    use(first, count, scores);
-  });
-}
-
 ConstRows novelty_frames(const NoveltyEvidence& self, const Array& frames) {
   const ConstRows input = rows(frames, "frames");
   require(input.cols() == self.frame_size(), "frames must have the columns the evidence was learned from");
@@ -212,27 +202,22 @@ ConstRows novelty_frames(const NoveltyEvidence& self, const Array& frames) {
 
 Array novelty_scores(const NoveltyEvidence& self, const Array& frames, int n_threads) {
   const ConstRows input = novelty_frames(self, frames);
-  Array output = new_rows(input.rows(), NoveltyEvidence::kScores);
-  Rows out = mutable_rows(output);
+  RowMatrix scores;
   {
     const Released released;
-    for_each_score(self, input, n_threads,
-                   [&](Index first, Index count, const RowMatrix& scores) { out.middleRows(first, count) = scores; });
+    scores = self.scores_of(input, n_threads);
   }
-  return output;
+  return to_numpy(scores);
 }
 
 Array novelty_log_evidence(const NoveltyEvidence& self, const Array& frames, int n_threads) {
   const ConstRows input = novelty_frames(self, frames);
-  Array output(input.rows());
-  double* const out = output.mutable_data();
+  Vector evidence;
   {
     const Released released;
-    for_each_score(self, input, n_threads, [&](Index first, Index count, const RowMatrix& scores) {
-      for (Index k = 0; k < count; ++k) out[first + k] = self.log_evidence(scores(k, 0), scores(k, 1));
-    });
+    evidence = self.log_evidence_of(input, n_threads);
   }
-  return output;
+  return Array(evidence.size(), evidence.data());
 }
 
 PooledRatio make_ratio(const Array& mean, const Array& scale, Index window, const Array& prior, double least_ratio,
@@ -301,7 +286,7 @@ GramStatistics from_sums(const Aligned& gram_sums, const Aligned& moment_sums, c
 
 }  // namespace
 
-void bind_ratio(py::module_& module) {
+inline void bind_ratio(py::module_& module) {
   const auto no_gil = py::call_guard<Released>();
   py::class_<GramStatistics>(module, "GramStatistics", py::module_local(), py::is_final(), complete(),
                              "Phi^T W Phi, Phi^T W M and 1^T W M, summed over frames; mergeable.")

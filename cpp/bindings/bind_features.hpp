@@ -1,3 +1,5 @@
+#pragma once
+
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -82,7 +84,7 @@ Array context_features(const Context& self, const Array& samples, const Lengths&
 
 }  // namespace
 
-void bind_features(py::module_& module) {
+inline void bind_features(py::module_& module) {
   py::class_<Context, std::shared_ptr<Context>>(module, "Context", py::module_local(), py::is_final(), complete(),
                                                 "What the past of a time step says: statistics and convolutions.")
       .def(py::init(&make_context), py::kw_only(), py::arg("mean").noconvert(), py::arg("scale").noconvert(),

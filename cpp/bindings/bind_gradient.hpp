@@ -1,3 +1,5 @@
+#pragma once
+
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -66,7 +68,7 @@ std::tuple<double, Array, Array, Array> smoothing_loss(const Array& evidence, co
 
 }  // namespace
 
-void bind_gradient(py::module_& module) {
+inline void bind_gradient(py::module_& module) {
   module.def("smoothing_loss", &smoothing_loss, py::arg("evidence").noconvert(), py::arg("codes").noconvert(),
              py::arg("transitions").noconvert(), py::arg("start").noconvert(), py::arg("lengths"),
              py::arg("with_gradient") = true, py::arg("n_threads") = 1,

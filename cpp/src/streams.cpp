@@ -1,0 +1,216 @@
+// Live sequences: their steps, and their state as plain numbers.
+#include "drhmm/stream/streams.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+#include "drhmm/parallel.hpp"
+#include "drhmm/stream/snapshot.hpp"
+
+namespace drhmm {
+
+Index Streams::add() {
+  for (; first_free_ < n_rows(); ++first_free_) {
+    if (!row(first_free_).live) {
+      row(first_free_).live = true;
+      return first_free_++;
+    }
+  }
+  rows_.push_back({SampleWindow(framing_), LiveSequence(chain_->n_columns(), lag_), true,
+                   std::numeric_limits<double>::quiet_NaN(), std::nullopt});
+  if (context_) rows_.back().past.emplace(*context_);
+  return first_free_++;
+}
+
+void Streams::reset(Index i) {
+  row(i).window.clear();
+  row(i).sequence.clear();
+  if (row(i).past) row(i).past->clear();
+  row(i).unknown = std::numeric_limits<double>::quiet_NaN();
+}
+
+void Streams::retire(Index i) {
+  reset(i);
+  row(i).live = false;
+  first_free_ = std::min(first_free_, i);
+}
+
+void Streams::forget_rows_from(Index first) {
+  rows_.erase(rows_.begin() + first, rows_.end());
+  first_free_ = std::min(first_free_, first);
+}
+
+void Streams::frames(const RowSamples& step, RowMatrix& frames, std::vector<char>& missing) const {
+  frames.resize(step.size(), framing_.frame_size());
+  missing.resize(step.rows.size());
+  for (Index k = 0; k < step.size(); ++k) {
+    const auto place = static_cast<std::size_t>(k);
+    const SampleWindow& window = row(step.rows[place]).window;
+    missing[place] = !window.frame(framing_, step.samples.row(k).data(), step.dt[place], frames.row(k).data());
+  }
+}
+
+// features_ (k, F) <- the context of the samples. The rows stay as they are until `advance`.
+void Streams::propose_contexts(const RowSamples& step) {
+  features_.resize(step.size(), context_->size());
+  while (proposed_.size() < step.rows.size()) proposed_.emplace_back(*context_);
+  for (Index k = 0; k < step.size(); ++k) {
+    const auto place = static_cast<std::size_t>(k);
+    proposed_[place] = *row(step.rows[place]).past;
+    proposed_[place].push(*context_, step.samples.row(k).data(), step.dt[place]);
+    proposed_[place].features(*context_, features_.row(k).data());
+  }
+}
+
+SequenceStatus Streams::advance(const RowSamples& step, const PooledRatio& ratio, int n_threads, Rows answers) {
+  constexpr Index kBlock = 128;
+  frames(step, frames_, missing_);
+  if (context_) propose_contexts(step);
+  evidence_.resize(step.size(), n_columns());
+  const Index n_blocks = (step.size() + kBlock - 1) / kBlock, size = ratio.scratch_size(std::min(kBlock, step.size()));
+  scratch_.resize(n_blocks * size);
+  parallel_for(n_blocks, n_threads, [&](Index block) {
+    const Index first = block * kBlock, count = std::min(kBlock, step.size() - first);
+    ratio.frame_log_ratios(frames_.data() + first * frames_.cols(), missing_.data() + first,
+                           features_.data() + first * features_.cols(), count, scratch_.data() + block * size,
+                           evidence_.data() + first * n_columns(), n_columns());
+  });
+  return advance(step, {evidence_.data(), step.size(), n_columns()}, n_threads, answers);
+}
+
+SequenceStatus Streams::advance(const RowSamples& step, const ConstRows& evidence, int n_threads, Rows answers) {
+  constexpr Index kBlock = 256;
+  const Index n_blocks = (step.size() + kBlock - 1) / kBlock;
+  while (static_cast<Index>(engines_.size()) < n_blocks) engines_.push_back(chain_->live());
+  posteriors_.resize(n_blocks * n_columns());
+  statuses_.assign(step.rows.size(), Status());
+  parallel_for(n_blocks, n_threads, [&](Index block) {
+    const LiveEngine& engine = engines_[static_cast<std::size_t>(block)];
+    double* const posterior = posteriors_.data() + block * n_columns();
+    for (Index k = block * kBlock; k < std::min((block + 1) * kBlock, step.size()); ++k) {
+      const auto place = static_cast<std::size_t>(k);
+      double* const answer = answers.data() + k * n_known_;
+      Status& status = statuses_[place];
+      bool has_answer = false;
+      status =
+          row(step.rows[place]).sequence.propose(engine, evidence.row(k).data(), step.dt[place], posterior, has_answer);
+      if (!status.ok()) continue;
+      if (!has_answer) {
+        std::fill_n(answer, n_known_, std::numeric_limits<double>::quiet_NaN());
+      } else if (!among_known(posterior, answer)) {
+        status.outcome = Outcome::none_known;
+      }
+    }
+  });
+  for (std::size_t k = 0; k < statuses_.size(); ++k) {
+    if (!statuses_[k].ok()) return {statuses_[k], static_cast<Index>(k)};
+  }
+  for (Index k = 0; k < step.size(); ++k) {
+    const auto place = static_cast<std::size_t>(k);
+    Row& target = row(step.rows[place]);
+    target.window.push(framing_, step.samples.row(k).data(), step.dt[place]);
+    if (context_) std::swap(*target.past, proposed_[place]);
+    target.sequence.commit(engine());
+    if (n_known_ < n_columns()) target.unknown = evidence(k, n_known_);
+  }
+  return {};
+}
+
+// answer (n_known) <- posterior (S), given that the state is a known one; false if their total is 0.
+bool Streams::among_known(const double* posterior, double* answer) const {
+  constexpr double kSmallest = 1e-290;
+  double known = 1;
+  if (n_known_ < n_columns()) known = std::accumulate(posterior, posterior + n_known_, 0.0);
+  for (Index i = 0; i < n_known_; ++i) answer[i] = posterior[i] / known;
+  return known >= kSmallest;
+}
+
+Snapshot Snapshot::of(const Streams& streams) {
+  Snapshot state(streams, streams.n_rows());
+  for (Index i = 0; i < state.n_rows; ++i) state.set(i, streams.row(i), streams);
+  return state;
+}
+
+Streams Snapshot::restored(const Streams& empty) const {
+  constexpr std::int64_t kLongestGap = std::int64_t{1} << 53;
+  const auto require = [](bool condition, const char* message) {
+    if (!condition) throw std::invalid_argument(message);
+  };
+  Streams streams = empty;
+  for (Index i = 0; i < n_rows; ++i) {
+    const auto row = static_cast<std::size_t>(i);
+    require(n_frames[row] >= 0 && n_frames[row] <= LiveSequence::kMostFrames && n_past[row] >= 0 &&
+                n_past[row] < empty.framing().window,
+            "a count is out of range");
+    require(live[row] != 0 || n_frames[row] == 0, "a retired row has frames");
+    const double* const end = past.data() + (i + 1) * past_size;
+    require(std::none_of(end - n_past[row] * n_samples_columns, end, [](double value) { return std::isnan(value); }),
+            "a sample of the window is NaN");
+    streams.add();
+    streams.row(i).live = live[row] != 0;
+    streams.row(i).window.restore(past.data() + i * past_size, n_past[row]);
+    if (empty.context() != nullptr) {
+      const double *const own = context.data() + i * context_size, *const values = last.data() + i * last_size;
+      const auto is_number = [](double value) { return std::isfinite(value); };
+      require(n_context[row] >= 0 && n_context[row] <= empty.context()->history() &&
+                  std::all_of(own, own + context_size, is_number) && std::all_of(values, values + last_size, is_number),
+              "the context of a row is out of range");
+      streams.row(i).past->restore(*empty.context(), own, n_context[row], values);
+    }
+    std::vector<LiveSequence::Kept> frames;
+    for (Index k = 0; k < std::min<std::int64_t>(n_frames[row], kept); ++k) {
+      LiveSequence::Kept frame;
+      frame.dt = dt[static_cast<std::size_t>(i * kept + k)];
+      require(frame.dt >= 1 && frame.dt <= kLongestGap, "a gap is out of range");
+      const double* const log_ratios = evidence.data() + (i * kept + k) * n_columns;
+      frame.evidence.assign(log_ratios, log_ratios + n_columns);
+      bool has_largest = false;
+      for (Index j = 0; j < n_states; ++j) {
+        const auto place = static_cast<std::size_t>((i * kept + k) * n_states + j);
+        const double m = mantissa[place];
+        const std::int64_t e = exponent[place];
+        const std::int64_t least = wide[row] != 0 ? -Scaled::kLargestExponent : -1074;
+        require((m == 0 && e == 0) || (m >= 1 && m < 2 && e <= 0 && e >= least), "a message is out of range");
+        has_largest = has_largest || (m > 0 && e == 0);
+        frame.message.push_back(Scaled::from_parts(m, e));
+      }
+      require(has_largest, "a message has no likeliest state");
+      frames.push_back(std::move(frame));
+    }
+    const Status status = streams.row(i).sequence.restore(streams.engine(), n_frames[row], wide[row] != 0, frames);
+    require(status.ok(), "the evidence of a frame is none");
+  }
+  streams.look_for_retired_rows();
+  return streams;
+}
+
+void Snapshot::set(Index i, const Streams::Row& from, const Streams& streams) {
+  const LiveEngine& engine = streams.engine();
+  const auto row = static_cast<std::size_t>(i);
+  live[row] = from.live ? 1 : 0;
+  wide[row] = from.sequence.is_wide() ? 1 : 0;
+  n_frames[row] = from.sequence.n_frames();
+  n_past[row] = from.window.n_past();
+  const auto n_used = static_cast<std::ptrdiff_t>(n_past[row] * n_samples_columns);
+  std::copy(from.window.past().end() - n_used, from.window.past().end(), past.begin() + (i + 1) * past_size - n_used);
+  if (from.past) {
+    n_context[row] = from.past->n_samples();
+    const std::vector<double> own = from.past->past(*streams.context());
+    std::copy(own.begin(), own.end(), context.begin() + i * context_size);
+    std::copy(from.past->last().begin(), from.past->last().end(), last.begin() + i * last_size);
+  }
+  for (Index k = 0; k < from.sequence.n_kept(); ++k) {
+    const LiveSequence::Kept frame = from.sequence.kept(engine, from.sequence.n_kept() - 1 - k);
+    dt[static_cast<std::size_t>(i * kept + k)] = frame.dt;
+    std::copy(frame.evidence.begin(), frame.evidence.end(), evidence.begin() + (i * kept + k) * n_columns);
+    for (Index j = 0; j < n_states; ++j) {
+      const auto place = static_cast<std::size_t>((i * kept + k) * n_states + j);
+      mantissa[place] = frame.message[static_cast<std::size_t>(j)].mantissa();
+      exponent[place] = frame.message[static_cast<std::size_t>(j)].exponent();
+    }
+  }
+}
+
+}  // namespace drhmm
