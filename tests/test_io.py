@@ -579,10 +579,7 @@ class TestWriting:
         assert drhmm.load(tmp_path / "model.drhmm").fingerprint == live.model("plain").fingerprint
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("unnamed", [True, False])
-    def test_many_writers_and_readers_of_one_file(self, tmp_path, monkeypatch, unnamed):
-        if not unnamed:
-            monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    def test_many_writers_and_readers_of_one_file(self, tmp_path):
         path, models = tmp_path / "model.drhmm", [live.model(kind) for kind in FILED]
         with ThreadPoolExecutor(8) as threads:
             models[0].save(path)
@@ -591,13 +588,6 @@ class TestWriting:
             seen = {fingerprint for reader in readers for fingerprint in reader.result()}
         assert seen <= {model.fingerprint for model in models}
         assert list(tmp_path.iterdir()) == [path]
-
-    def test_without_unnamed_files_it_works_too(self, tmp_path, monkeypatch):
-        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
-        live.model("plain").save(tmp_path / "model.drhmm")
-        live.model("window").save(tmp_path / "model.drhmm")
-        assert drhmm.load(tmp_path / "model.drhmm").fingerprint == live.model("window").fingerprint
-        assert len(list(tmp_path.iterdir())) == 1
 
 
 def with_kernel(model, **changes):

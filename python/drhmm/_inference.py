@@ -65,6 +65,8 @@ class Inference:
         object.__setattr__(self, "startprob", read_only(as_startprob(self.startprob, len(self.classes))))
         object.__setattr__(self, "prior", read_only(as_startprob(self.prior, len(self.classes), "prior")))
         self._check_stages()
+        if self.kept_alarm is not None:
+            self._check_kept_alarm()
         classes = self.classes.copy()
         classes.setflags(write=False)
         object.__setattr__(self, "classes", classes)
@@ -74,6 +76,10 @@ class Inference:
             raise ValueError(f"there are {len(self.feature_names)} feature_names for {self.n_features} columns")
         if self.feature_names is not None and len(set(self.feature_names)) != len(self.feature_names):
             raise ValueError(f"feature_names has a name twice: {', '.join(self.feature_names)}")
+
+    def _check_kept_alarm(self) -> None:
+        """Bring the numbers of the alarm to floats; a ValueError if they are none of an alarm."""
+        raise NotImplementedError
 
     def _check_stages(self) -> None:
         """Raise a ValueError for stages that the chain cannot have."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -17,7 +17,6 @@ from sklearn.base import clone
 from .clusters.partitions import (
     PLACE,
     Pieces,
-    Roles,
     after_check,
     check_whole,
     empty_result,
@@ -31,17 +30,14 @@ from .clusters.partitions import (
 )
 from .clusters.sample import choose
 from .data.checks import Array, check_integer
-from .data.columns import COLUMNS
+from .data.columns import Columns, Role
 from .data.labels import is_known
-from .data.sequences import as_sequences
-from .data.tables import as_names, check_text, no_column
 from .data.times import Step
-from .dataframes import check_step, refuse_results, remembered
 from .estimator import DensityRatioHMM
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .learning.training_frames import class_weights
 from .model import Model, PathMethod
-from .tables.rows import features_of
+from .tables.results import refuse_results
 
 try:
     import dask
@@ -129,17 +125,19 @@ def fit(
     """
     check_additive(estimator.ratio, estimator.class_weight, "drhmm.dask.fit")
     estimator._check_parameters()
-    checked = check_step(step, time)
     check_integer(sample_size, "sample_size", low=1)
     _check_frame(ddf)
-    roles = Roles(tuple(as_names(features)), label, sequence, time)
-    ddf = _with_columns(ddf, roles.columns)[roles.columns]
-    pieces = _pieces(ddf, roles, max(sample_size // N_PIECES, 2 * estimator.window))
+    columns = Columns.to_learn_from(
+        list(ddf.columns), label=label, sequence=sequence, time=time, step=step, features=features, table="ddf"
+    )
+    ddf = ddf[[*columns.features, *columns.marks]]
+    pieces = _pieces(ddf, columns, max(sample_size // N_PIECES, 2 * estimator.window))
     _check_labels(pieces, estimator, label)
     ids = [part.ids for part in pieces]
     if whole:
         check_whole(ids, sequence)
-    first, checked = _fit_sample(estimator, ddf, roles, pieces, sample_size, checked)
+    first, used = _fit_sample(estimator, ddf, columns, pieces, sample_size)
+    columns = replace(columns, step=used)
 
     evidence = pooled_evidence_of(first.model_)
     weights = (
@@ -148,11 +146,8 @@ def fit(
         else class_weights(estimator.class_weight, first.classes_, np.arange(len(first.classes_)))
     )
     whole = first_split(ids) is None if whole is None else whole
-    statistics = _statistics(ddf if whole else _by_sequence(ddf, sequence), roles, evidence, first, weights, checked)
-    settings = dict(first.model_.settings) | {COLUMNS: {"label": label, "sequence": sequence, "time": time}}
-    if checked is not None:
-        settings["time_step"] = float(checked)
-    model = replace(first.model_, settings=settings)
+    statistics = _statistics(ddf if whole else _by_sequence(ddf, sequence), columns, evidence, first, weights)
+    model = columns.remembered_by(first.model_, used)
     partial = PartialFit.begin(model, estimator._rules(first.classes_), estimator.get_params())
     estimator._adopt_partial(partial.add(statistics), getattr(first, "selection_", None))
     return estimator
@@ -163,7 +158,7 @@ def predict(
     ddf: dd.DataFrame,
     *,
     sequence: str | None = None,
-    time: str | Literal[False] | None = None,
+    time: Role = None,
     step: Step | None = None,
     features: Sequence[str] | None = None,
     method: PathMethod = "smooth",
@@ -218,24 +213,23 @@ def predict(
     """
     fitted = model if isinstance(model, Model) else model._fitted_model()
     _check_frame(ddf)
-    sequence = remembered(fitted, "sequence", sequence, list(ddf.columns), "ddf")
-    time = remembered(fitted, "time", time, list(ddf.columns), "ddf")
+    refuse_results(list(ddf.columns), "ddf", fitted, method, probabilities)
+    columns = Columns.to_infer_from(
+        fitted, list(ddf.columns), sequence=sequence, time=time, step=step, features=features, table="ddf"
+    )
+    sequence, time = columns.sequence, columns.time
     if sequence is None:
         raise ValueError("the model remembers no column that tells the sequences apart: give sequence")
-    refuse_results(list(ddf.columns), "ddf", fitted, method, probabilities)
-    if time is not None and step is None:
-        step = fitted.settings.get("time_step")
-        if step is None:
-            raise ValueError("the model does not know the time of one step: give step")
+    if time is not None and columns.step is None:
+        raise ValueError("the model does not know the time of one step: give step")
     options: dict[str, Any] = {
-        "step": check_step(step, time),
-        "features": features_of(fitted, list(ddf.columns), features, (sequence, time)),
+        "step": columns.step,
+        "features": list(columns.features),
         "method": method,
         "lag": lag,
         "probabilities": probabilities,
         "n_threads": n_threads,
     }
-    ddf = _with_columns(ddf, [*options["features"], sequence, *([] if time is None else [time])])
     meta = empty_result(ddf._meta, fitted, options)
     is_checked = bool(whole)
     if whole is None:
@@ -260,22 +254,14 @@ def _check_frame(ddf: Any) -> None:
         )
 
 
-def _with_columns(ddf: dd.DataFrame, names: Sequence[str]) -> dd.DataFrame:
-    for name in names:
-        if name not in ddf.columns:
-            raise ValueError(f"ddf has {no_column(name, ddf.columns)}")
-    check_text(names, "ddf")
-    return ddf
-
-
 def _computed(function: Any, ddf: dd.DataFrame, *arguments: Any) -> list[Any]:
     """What a function says of every partition, in their order."""
     task = dask.delayed(function, pure=True)
     return list(dask.compute(*(task(part, *arguments) for part in ddf.to_delayed())))
 
 
-def _pieces(ddf: dd.DataFrame, roles: Roles, longest: int) -> list[Pieces]:
-    return _computed(pieces_of, ddf[roles.marks], roles, longest)
+def _pieces(ddf: dd.DataFrame, columns: Columns, longest: int) -> list[Pieces]:
+    return _computed(pieces_of, ddf[columns.marks], columns, longest)
 
 
 def _check_labels(pieces: Sequence[Pieces], estimator: DensityRatioHMM, label: str) -> None:
@@ -309,10 +295,9 @@ def _by_sequence(ddf: dd.DataFrame, sequence: str) -> dd.DataFrame:
 def _fit_sample(
     estimator: DensityRatioHMM,
     ddf: dd.DataFrame,
-    roles: Roles,
+    columns: Columns,
     pieces: Sequence[Pieces],
     sample_size: int,
-    step: float | None,
 ) -> tuple[DensityRatioHMM, float | None]:
     """A copy of the estimator, fitted to a sample, and the time of one step."""
     chosen = choose(pieces, estimator.window, sample_size, estimator.random_state)
@@ -320,7 +305,7 @@ def _fit_sample(
     task = dask.delayed(take, pure=True)
     taken = dask.compute(
         *(
-            task(part, roles, part_pieces.begins[rows].tolist(), part_pieces.lengths[rows].tolist())
+            task(part, columns, part_pieces.begins[rows].tolist(), part_pieces.lengths[rows].tolist())
             for part, part_pieces, rows in zip(ddf.to_delayed(), pieces, chosen, strict=True)
             if rows
         )
@@ -328,29 +313,25 @@ def _fit_sample(
     frames = [frame for part in taken for frame in part]
     if not everything:
         # A piece is a sequence of its own: what lies between two of them is not in the sample.
-        frames = [frame.assign(**{roles.sequence: k}) for k, frame in enumerate(frames)]
+        frames = [frame.assign(**{str(columns.sequence): k}) for k, frame in enumerate(frames)]
     sample = pd.concat(frames, ignore_index=True)
-    rows, labels = read(sample, roles)
-    if roles.time is not None:
-        step = rows.usual_step() if step is None else step
-    lengths = as_sequences(rows.samples, rows.lengths, dt=rows.gaps(step)).unbroken
-    table = pd.DataFrame(rows.samples, columns=list(roles.features))
-    first: DensityRatioHMM = clone(estimator).fit(table, labels, lengths=lengths)
+    rows, labels, step = read(sample, columns)
+    table = pd.DataFrame(rows.given, columns=list(columns.features))
+    first: DensityRatioHMM = clone(estimator).fit(table, labels, lengths=rows.unbroken)
     return first, step
 
 
 def _statistics(
     ddf: dd.DataFrame,
-    roles: Roles,
+    columns: Columns,
     evidence: Any,
     first: DensityRatioHMM,
     weights: Array | None,
-    step: float | None,
 ) -> Statistics:
     """The statistics of all partitions, added up by a tree of tasks."""
     task, merge = dask.delayed(statistics_of, pure=True), dask.delayed(Statistics.merged, pure=True)
     shared = dask.delayed(evidence, traverse=False)
-    level: list[Delayed] = [task(part, roles, shared, first.classes_, weights, step) for part in ddf.to_delayed()]
+    level: list[Delayed] = [task(part, columns, shared, first.classes_, weights) for part in ddf.to_delayed()]
     while len(level) > 1:
         level = [merge(level[k : k + SPLIT_EVERY]) for k in range(0, len(level), SPLIT_EVERY)]
     total: Statistics = level[0].compute()

@@ -8,24 +8,23 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .data.checks import Steps, as_values, thread_count
-from .data.columns import COLUMNS, remembered_columns
-from .data.sequences import Sequences, as_sequences
-from .data.tables import NamedColumns, as_names, no_column
-from .data.times import Step, as_step, warn_of_times_among_features
+from .data.checks import thread_count
+from .data.columns import Columns, Role, remembered, remembered_columns
+from .data.sequences import Sequences
+from .data.tables import NamedColumns
+from .data.times import Step, warn_of_times_among_features
 from .data.user_warnings import warn
-from .exceptions import ImpossibleDataError
 from .judging import evaluation, explanation
 from .judging.evaluation import Evaluation
 from .judging.explanation import ColumnRanking, Explanation
 from .model import Method, Model, PathMethod
-from .tables.results import result_names, results
-from .tables.rows import Rows, as_frame, features_of, index_of, narwhals, plain, plain_labels, read_rows
+from .tables.results import refuse_results, results
+from .tables.rows import as_frame, index_of, narwhals, plain, read_sequences, values_of
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -92,61 +91,47 @@ def fit(
     """
     if isinstance(estimator, type):
         raise TypeError(f"estimator is the class {estimator.__name__}: give an object of it, {estimator.__name__}()")
-    rows, names, y, used = _labelled_rows(df, label, sequence, time, step, features)
-    lengths = as_sequences(rows.samples, rows.lengths, dt=rows.gaps(used)).unbroken
-    estimator.fit(NamedColumns(rows.samples, names), y, lengths=lengths)
-    estimator.model_ = _with_columns(estimator.model_, {"label": label, "sequence": sequence, "time": time}, used)
+    rows, columns, y = _to_learn_from(df, label, sequence, time, step, features)
+    estimator.fit(NamedColumns(rows.given, columns.features), y, lengths=rows.unbroken)
+    estimator.model_ = columns.remembered_by(estimator.model_, columns.step)
     return estimator
 
 
-def _with_columns(model: Model, roles: dict[str, str | None], step: float | None) -> Model:
-    """The model that remembers the columns of a table, and the time of one step."""
-    settings = dict(model.settings) | {COLUMNS: roles}
-    if step is not None:
-        settings["time_step"] = float(step)
-    return replace(model, settings=settings)
-
-
-def _labelled_rows(
+def _to_learn_from(
     df: Any,
     label: str | None,
     sequence: str | None,
     time: str | None,
     step: Step | None,
     features: Sequence[str] | None,
-) -> tuple[Rows, list[str], npt.NDArray[Any] | None, float | None]:
-    """Rows to learn from, the names of their columns, their labels and the time of one step."""
-    checked = check_step(step, time)
+) -> tuple[Sequences, Columns, npt.NDArray[Any] | None]:
+    """Whole sequences of a table, the columns that they are from with the time of one step, and their labels."""
     frame = as_frame(df)
-    roles = {"label": label, "sequence": sequence, "time": time}
-    for role, name in roles.items():
-        if name is not None and name not in frame.columns:
-            raise ValueError(f"{role}: df has {no_column(name, frame.columns, index_of(frame))}")
-    others = [name for name in roles.values() if name is not None]
-    names = [name for name in frame.columns if name not in others] if features is None else as_names(features)
-    for name in [*names, *others]:
-        if [*names, *others].count(name) > 1:
-            raise ValueError(f"the column {name!r} is named twice among features, label, sequence and time")
-    if not names:
-        raise ValueError("df has no column left for the samples")
-    rows = read_rows(frame, names, sequence, time)
+    columns = Columns.to_learn_from(
+        frame.columns,
+        label=label,
+        sequence=sequence,
+        time=time,
+        step=step,
+        features=features,
+        index=index_of(frame),
+    )
     if time is None and getattr(getattr(frame.to_native(), "index", None), "dtype", np.dtype(int)).kind == "M":
-        warn("the index of df holds times, which are not used: with df.resetindex_of() and time=, gaps are seen")
+        warn("the index of df holds times, which are not used: with df.reset_index() and time=, gaps are seen")
+    rows, used = read_sequences(frame, columns)
     if features is None:
-        warn_of_times_among_features(
-            rows.samples, rows.lengths, names, "name it with time=, or the others with features="
-        )
-    y = None if label is None else rows.arrange(as_values(plain_labels(frame[label]), f"column {label!r}"))
-    used = rows.usual_step() if time is not None and checked is None and max(rows.lengths) > 1 else checked
-    return rows, names, y, used
+        remedy = "name it with time=, or the others with features="
+        warn_of_times_among_features(rows.samples, rows.lengths, columns.features, remedy)
+    y = None if label is None else rows.arrange(values_of(frame[label]))
+    return rows, replace(columns, step=used), y
 
 
 def predict(
     model: Model | DensityRatioHMM,
     df: IntoDataFrameT,
     *,
-    sequence: str | Literal[False] | None = None,
-    time: str | Literal[False] | None = None,
+    sequence: Role = None,
+    time: Role = None,
     step: Step | None = None,
     features: Sequence[str] | None = None,
     method: PathMethod = "smooth",
@@ -210,20 +195,9 @@ def predict(
     nw = narwhals()
     fitted, frame = _fitted(model), as_frame(df)
     refuse_results(frame.columns, "df", fitted, method, probabilities)
-    rows, dt = _rows_for(fitted, frame, sequence, time, step, features)
-    try:
-        columns = results(
-            fitted,
-            rows.samples,
-            rows.lengths,
-            dt,
-            method=method,
-            lag=lag,
-            probabilities=probabilities,
-            n_threads=n_threads,
-        )
-    except ImpossibleDataError as error:
-        raise ImpossibleDataError(error.sequence, error.frame, rows.row(error.row)) from None
+    rows, _ = _to_infer_from(fitted, frame, sequence, time, step, features)
+    columns = results(fitted, rows, method=method, lag=lag, probabilities=probabilities, n_threads=n_threads)
+    columns["state"] = fitted.classes[columns["state"]]
     series = [
         nw.new_series(name, plain(rows.restore(values)), backend=frame.implementation)
         for name, values in columns.items()
@@ -237,8 +211,8 @@ def evaluate(
     df: IntoDataFrame,
     *,
     label: str | None = None,
-    sequence: str | Literal[False] | None = None,
-    time: str | Literal[False] | None = None,
+    sequence: Role = None,
+    time: Role = None,
     step: Step | None = None,
     features: Sequence[str] | None = None,
     method: Method = "smooth",
@@ -283,12 +257,9 @@ def evaluate(
         raise ValueError("label: an evaluation compares with true labels, name their column with label=")
     if column is None:
         raise ValueError("the model remembers no column of labels: give label")
-    if column not in frame.columns:
-        raise ValueError(f"label: df has {no_column(column, frame.columns, index_of(frame))}")
-    sequences = _sequences_for(fitted, frame, sequence, time, step, features, column)
-    labels = as_values(plain_labels(frame[column]), f"column {column!r}")
-    column = remembered(fitted, "sequence", sequence, frame.columns)
-    owners = None if column is None else sequences.arrange(as_values(frame[column].to_numpy(), f"column {column!r}"))
+    sequences, columns = _to_infer_from(fitted, frame, sequence, time, step, features, column)
+    labels = values_of(frame[column])
+    owners = None if columns.sequence is None else sequences.arrange(values_of(frame[columns.sequence]))
     return evaluation.of_sequences(fitted, sequences, labels, method, lag, unknown, n_threads, owners)
 
 
@@ -341,22 +312,20 @@ def cross_validate(
     """
     from .judging.cross_validation import cross_validate as of_arrays
 
-    rows, names, y, used = _labelled_rows(df, label, sequence, time, step, features)
+    rows, columns, y = _to_learn_from(df, label, sequence, time, step, features)
     assert y is not None
-    column = None if sequence is None else as_frame(df)[sequence].to_numpy()
     found = of_arrays(
         estimator,
-        NamedColumns(rows.samples, names),
+        NamedColumns(rows.given, columns.features),
         y,
-        sequence_id=None if column is None else rows.arrange(as_values(column, f"column {sequence!r}")),
-        dt=rows.gaps(used),
+        sequence_id=None if sequence is None else rows.arrange(values_of(as_frame(df)[sequence])),
+        dt=rows.dt,
         n_folds=n_folds,
         method=method,
         lag=lag,
         random_state=random_state,
     )
-    roles: dict[str, str | None] = {"label": label, "sequence": sequence, "time": time}
-    return replace(found, model=_with_columns(found.model, roles, used))
+    return replace(found, model=columns.remembered_by(found.model, columns.step))
 
 
 def explain(
@@ -364,8 +333,8 @@ def explain(
     df: IntoDataFrame,
     row: int,
     *,
-    sequence: str | Literal[False] | None = None,
-    time: str | Literal[False] | None = None,
+    sequence: Role = None,
+    time: Role = None,
     step: Step | None = None,
     features: Sequence[str] | None = None,
     n_threads: int | None = None,
@@ -401,7 +370,7 @@ def explain(
     True
     """
     fitted = _fitted(model)
-    sequences = _sequences_for(fitted, as_frame(df), sequence, time, step, features)
+    sequences, _ = _to_infer_from(fitted, as_frame(df), sequence, time, step, features)
     return explanation.explain(fitted, sequences, sequences.place(row, "row"), thread_count(n_threads))
 
 
@@ -409,8 +378,8 @@ def rank_columns(
     model: Model | DensityRatioHMM,
     df: IntoDataFrame,
     *,
-    sequence: str | Literal[False] | None = None,
-    time: str | Literal[False] | None = None,
+    sequence: Role = None,
+    time: Role = None,
     step: Step | None = None,
     features: Sequence[str] | None = None,
     n_frames: int = 200,
@@ -447,7 +416,7 @@ def rank_columns(
     ['x', 'y']
     """
     fitted = _fitted(model)
-    sequences = _sequences_for(fitted, as_frame(df), sequence, time, step, features)
+    sequences, _ = _to_infer_from(fitted, as_frame(df), sequence, time, step, features)
     return explanation.rank_columns(fitted, sequences, n_frames, random_state, thread_count(n_threads))
 
 
@@ -455,8 +424,8 @@ def episodes(
     alarm: Alarm,
     df: IntoDataFrameT,
     *,
-    sequence: str | Literal[False] | None = None,
-    time: str | Literal[False] | None = None,
+    sequence: Role = None,
+    time: Role = None,
     step: Step | None = None,
     features: Sequence[str] | None = None,
     n_threads: int | None = None,
@@ -495,9 +464,8 @@ def episodes(
     True
     """
     nw, model, frame = narwhals(), alarm.model, as_frame(df)
-    roles = (("sequence", sequence), ("time", time))
-    owner, clock = (remembered(model, role, name, frame.columns, index=index_of(frame)) for role, name in roles)
-    sequences = _sequences_for(model, frame, sequence, time, step, features)
+    sequences, columns = _to_infer_from(model, frame, sequence, time, step, features)
+    owner, clock = columns.sequence, columns.time
     found = alarm._episodes_of(sequences, n_threads)
     first = np.cumsum([0, *sequences.lengths]).tolist()
     begin, last, peak = (
@@ -531,70 +499,24 @@ def _fitted(model: Any) -> Model:
     return model if isinstance(model, Model) else model._fitted_model()
 
 
-def _rows_for(
+def _to_infer_from(
     model: Model,
     frame: nw.DataFrame[Any],
-    sequence: str | Literal[False] | None,
-    time: str | Literal[False] | None,
+    sequence: Role,
+    time: Role,
     step: Step | None,
     features: Sequence[str] | None,
     label: str | None = None,
-) -> tuple[Rows, Steps | None]:
-    """The rows of a table by the columns that are named or remembered, and the gaps between them."""
-    sequence, time = (
-        remembered(model, role, name, frame.columns, index=index_of(frame))
-        for role, name in (("sequence", sequence), ("time", time))
+) -> tuple[Sequences, Columns]:
+    """Whole sequences of a table, gaps included, by the columns that are named or remembered."""
+    columns = Columns.to_infer_from(
+        model,
+        frame.columns,
+        label=label,
+        sequence=sequence,
+        time=time,
+        step=step,
+        features=features,
+        index=index_of(frame),
     )
-    if step is None and time is not None:
-        step = model.settings.get("time_step")
-    checked = check_step(step, time)
-    names = features_of(model, frame.columns, features, (sequence, time, label))
-    rows = read_rows(frame, names, sequence, time)
-    return rows, rows.gaps(checked)
-
-
-def _sequences_for(model: Model, *arguments: Any) -> Sequences:
-    """The same as whole sequences, which know the rows of the table."""
-    rows, dt = _rows_for(model, *arguments)
-    return replace(model.read(rows.samples, rows.lengths, dt=dt), order=rows.order)
-
-
-def remembered(
-    model: Model,
-    role: str,
-    name: str | Literal[False] | None,
-    columns: Sequence[Any],
-    table: str = "df",
-    index: Sequence[Any] = (),
-) -> str | None:
-    """The column of a role: the one that is named, or the one that the model remembers; None where there is none."""
-    if name is False:
-        return None
-    if name is not None:
-        return name
-    known = remembered_columns(model).get(role)
-    if known is not None and known not in columns:
-        otherwise = "" if role == "label" else f", or say {role}=False"
-        raise ValueError(
-            f"{table} has {no_column(known, columns, index)}. The model was learned with it as the {role} column: name "
-            f"another with {role}={otherwise}"
-        )
-    return known
-
-
-def check_step(step: Step | None, time: str | None) -> float | None:
-    """The time of one step, which is positive and goes with a column of times."""
-    if step is not None and time is None:
-        raise ValueError(f"step={step!r} goes with time")
-    return as_step(step)
-
-
-def refuse_results(
-    columns: Sequence[str], argument: str, model: Model, method: str = "smooth", probabilities: bool = False
-) -> None:
-    """Raise a ValueError if a table has a column that the result adds."""
-    for name in result_names(model, method, probabilities):
-        if name in columns:
-            raise ValueError(
-                f"{argument} has a column {name!r} already, the name of a column of the result: drop or rename it"
-            )
+    return read_sequences(frame, columns)[0], columns

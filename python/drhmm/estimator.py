@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -12,46 +11,38 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from ._fitted import FittedAnswers
 from .chain.durations import DurationRules, check_minimum, minimum_stays
-from .chain.tempering import tempered
 from .chain.transitions import ChainRules, chain_rules
 from .chain.unknown_state import LONGEST_DURATION, SMALLEST_RATE, Novelty
 from .data.checks import (
-    LARGEST,
-    Array,
-    as_floats,
     as_json,
     check_bool,
     check_choice,
     check_integer,
     check_number,
-    read_only,
+    check_number_or_auto,
     thread_count,
 )
 from .data.hints import known_settings
-from .data.labels import UNKNOWN, Codes, as_labels, encode, learn_classes
+from .data.labels import UNKNOWN, Codes, as_labels, encode, read_labels
 from .data.sequences import Sequences, as_sequences
 from .data.tables import feature_names_of
-from .evidence.pooled import PooledEvidence, warn_of_far_classes
-from .features.context import LONGEST_WINDOW, MOST_COLUMNS, Context, learn_context
-from .features.frames import Framing, learn_framing, random_state_of
+from .features.context import LONGEST_WINDOW
+from .features.frames import learn_framing, random_state_of
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
+from .learning.context import context_maker
 from .learning.few_labels import learn_partly_labelled
-from .learning.labelled import Settings, learn_labelled, learn_unlabelled, with_novelty
+from .learning.labelled import Settings, learn_labelled, learn_unlabelled, model_of, with_novelty
 from .learning.training_frames import (
-    SCALE_REASON,
-    TYPICAL,
     UNLABELLED,
     TrainingFrames,
     class_weights,
     row_weights,
-    typical_values,
 )
-from .model import Model
-from .ratios.learner import Learner, as_learner, check_source, class_shares
+from .ratios.learner import Learner, as_learner
 from .ratios.least_squares import LeastSquares
-from .ratios.pool import Pool, evidence_of
+from .ratios.pool import source_of
 from .system.threads import with_own_threads
-from .tuning.kernel_search import Selection
+from .tuning.scales import given_scales, given_temper
 
 
 class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -201,8 +192,6 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
 
     Examples
     --------
-    Learning, from all labels, from some of them, and block by block:
-
     >>> import numpy as np
     >>> from drhmm import DensityRatioHMM
     >>> from drhmm.datasets import blobs
@@ -217,9 +206,6 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     >>> blocks = DensityRatioHMM(n_basis=50, random_state=0)
     >>> for rows in (slice(0, 200), slice(200, 400)):
     ...     blocks = blocks.partial_fit(X[rows], y[rows])
-
-    Every answer of the model, which says more about them:
-
     >>> labels, path = model.predict(new), model.predict(new, method="viterbi", lengths=[100, 200])  # two sequences
     >>> afterwards, live = model.predict_proba(new), model.predict_proba(new, method="filter")
     >>> model.log_ratios(new).shape, model.novelty_score(new).shape, model.novelty_proba(new).shape
@@ -315,8 +301,8 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         least = 1 if self.novelty else 2
         if self.n_states is not None and check_integer(self.n_states, "n_states", low=1) < least:
             raise ValueError("n_states must be at least 2, got 1: one state needs novelty=True beside it")
-        self._given_scales()
-        self._given_temper()
+        given_scales(self.evidence_scale)
+        given_temper(self.transition_temper)
         check_integer(self.window, "window", low=1)
         check_number(self.novelty_rate, "novelty_rate", low=SMALLEST_RATE, high=1, high_open=True)
         check_number(self.novelty_duration, "novelty_duration", low=1, high=LONGEST_DURATION)
@@ -327,73 +313,21 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         check_choice(self.em_update, "em_update", ("soft", "paper"))
         check_choice(self.unlabelled, "unlabelled", ("auto", "use", "ignore"))
         check_choice(self.durations, "durations", ("auto", "geometric", "negative-binomial"))
-        if self.context is not None and not (isinstance(self.context, str) and self.context == "auto"):
-            if isinstance(self.context, str):
-                raise ValueError(f"context must be a number of time steps, 'auto' or None, got {self.context!r}")
-            check_integer(self.context, "context", low=2, high=LONGEST_WINDOW)
+        check_number_or_auto(self.context, "context", low=2, high=LONGEST_WINDOW, of="time steps")
         thread_count(self.n_threads)
-
-    def _given_scales(self) -> Array | None:
-        """Evidence scales that are not learned, (1,) or (M,); None where they are."""
-        scale = self.evidence_scale
-        if isinstance(scale, str) and scale == "cv":
-            return None
-        if not isinstance(scale, list | tuple) and np.ndim(scale) == 0:
-            return np.array([check_number(scale, "evidence_scale", low=1 / LARGEST, high=LARGEST)])
-        scales = as_floats(scale, "evidence_scale")
-        if scales.ndim != 1 or not ((scales >= 0) & (scales <= LARGEST)).all() or not scales.sum() > 0:
-            raise ValueError(f"evidence_scale must be positive numbers, one for each member, got {scale!r}")
-        return scales
-
-    def _given_temper(self, rules: ChainRules | None = None) -> float | None:
-        """The temper if it is not learned; None where it is. A chain whose stays are not geometric has none but 1."""
-        if isinstance(self.transition_temper, str) and self.transition_temper == "cv":
-            return None
-        temper = check_number(self.transition_temper, "transition_temper", low=0, high=1, low_open=True)
-        if rules is not None and not rules.durations.are_geometric and temper != 1:
-            raise ValueError(
-                f"transition_temper={temper:g} goes with geometric stays: use transition_temper=1 with durations and "
-                "min_duration"
-            )
-        return temper
 
     def _learner(self, random_state: np.random.RandomState) -> Learner:
         """The ratio source of the settings, not fitted."""
-        if isinstance(self.ratio, str):
-            check_choice(self.ratio, "ratio", ("pool", "least-squares"))
-            paper = self.novelty and self.novelty_evidence == "paper"
-            kind = Pool if self.ratio == "pool" and not paper else LeastSquares
-            source: Any = kind(
-                n_basis=self.n_basis,
-                sigma=self.sigma,
-                rho=self.rho,
-                floor=self.floor,
-                random_state=random_state.randint(2**31),
-                n_threads=self.n_threads,
-            )
-        else:
-            source = copy.deepcopy(check_source(self.ratio))
-            if getattr(source, "random_state", 0) is None:
-                source.random_state = random_state.randint(2**31)
-        if hasattr(source, "check_parameters"):
-            source.check_parameters()
-        if self.novelty and self.novelty_evidence == "paper" and not isinstance(source, LeastSquares):
+        paper = self.novelty and self.novelty_evidence == "paper"
+        own = {name: getattr(self, name) for name in ("n_basis", "sigma", "rho", "floor", "n_threads")}
+        source = source_of(self.ratio, random_state, paper, **own)
+        if paper and not isinstance(source, LeastSquares):
             raise ValueError(
                 f"novelty_evidence='paper' needs ratio='pool', 'least-squares' or LeastSquares, got {self.ratio!r}"
             )
         if self.novelty and getattr(source, "floor", 1) == 0:
             raise ValueError("novelty=True needs a positive floor: without it no known state may be possible")
         return as_learner(source)
-
-    def _context(
-        self, learner: Learner, framing: Framing, sequences: Sequences, random_state: np.random.RandomState
-    ) -> Callable[[float], Context] | None:
-        """What makes the features of the past for a mean stay; None where the pool does not look at it."""
-        is_default = isinstance(learner, Pool) and learner.sources is None
-        if self.context is None or not is_default or framing.n_columns > MOST_COLUMNS:
-            return None
-        longest = None if isinstance(self.context, str) else int(self.context)
-        return lambda stay: learn_context(framing, sequences.samples, sequences.lengths, stay, longest, random_state)
 
     def _rules(self, classes: npt.NDArray[Any], codes: Codes | None = None) -> ChainRules:
         """How the chain is learned; `codes` of the labels are needed for balanced weights only."""
@@ -409,24 +343,10 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
             self.transition_prior, self.transmat, self.startprob, len(classes), weights, stays, self.transmat_init
         )
 
-    def _read_labels(self, y: npt.ArrayLike | None, sequences: Sequences) -> tuple[npt.NDArray[Any], Codes]:
-        """Classes and codes; without any label, the classes are 0..n_states-1 and every code is unknown."""
-        n_rows = len(sequences.samples)
-        if y is None:
-            classes, codes = np.arange(0), np.full(n_rows, UNKNOWN, dtype=np.int64)
-        else:
-            classes, codes = learn_classes(as_labels(y, sequences), sequences, self.novelty, self.unknown)
-        if len(classes) == 0:
-            if self.n_states is None:
-                raise ValueError(
-                    "n_states is needed where no time step is labelled; without it, DensityRatioHMM requires y to be "
-                    "passed, but the target y is None or holds no known label"
-                )
-            if self.class_weight is not None:
-                raise ValueError("class_weight needs labels, and no time step is labelled")
-            return np.arange(self.n_states), codes
-        if self.n_states is not None and self.n_states != len(classes):
-            raise ValueError(f"n_states is {self.n_states}, but y has {len(classes)} classes: {classes.tolist()}")
+    def _classes_and_codes(self, y: npt.ArrayLike | None, sequences: Sequences) -> tuple[npt.NDArray[Any], Codes]:
+        classes, codes = read_labels(y, sequences, self.n_states, self.novelty, self.unknown)
+        if self.class_weight is not None and (codes == UNKNOWN).all():
+            raise ValueError("class_weight needs labels, and no time step is labelled")
         return classes, codes
 
     @with_own_threads
@@ -443,16 +363,12 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
 
         Parameters
         ----------
-        X : array of shape (T, d), or list of such arrays
-            Samples. A NaN makes every time step missing whose window contains it.
+        X, lengths, sequence_id
+            As in `Model.predict_proba`. Where rows are missing in time, a sequence ends and another begins: learning
+            knows no `dt`, and counts neighbouring rows as one step of the chain.
         y : array of shape (T,), or list of such arrays, optional
             Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects,
             empty text, or what `unknown` says. Without y, or with some labels unknown, EM finds the rest.
-        lengths : sequence of int, optional
-            Lengths of the sequences that X holds one after the other. Where rows are missing in time, a sequence
-            ends and another begins: learning knows no `dt`, and counts neighbouring rows as one step of the chain.
-        sequence_id : array of shape (T,), optional
-            The sequence that each row belongs to; another one after a gap in time.
         sample_weight : array of shape (T,), or list of such arrays, optional
             Weight of each time step when ratios are learned; transitions are counted without weights.
 
@@ -465,7 +381,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         random_state, threads = random_state_of(self.random_state), thread_count(self.n_threads)
         learner = self._learner(random_state)
         sequences, feature_names = as_sequences(X, lengths, sequence_id), feature_names_of(X)
-        classes, codes = self._read_labels(y, sequences)
+        classes, codes = self._classes_and_codes(y, sequences)
         rules = self._rules(classes, codes)
         if self.window > max(sequences.lengths):
             raise ValueError(
@@ -492,9 +408,9 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         else:
             training.warn_of_few_frames()
         # Class weights say that the shares of the labels are wrong: held-out labels must not undo them.
-        temper = self._given_temper(rules)
+        temper = given_temper(self.transition_temper, rules.durations.are_geometric)
         settings = Settings(
-            self._given_scales(),
+            given_scales(self.evidence_scale),
             1.0 if temper is None and self.class_weight is not None else temper,
             self.class_weight is None,
             float(getattr(learner, "floor", self.floor)),
@@ -504,7 +420,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
             self.em_update == "paper",
             threads,
             self.verbose,
-            self._context(learner, framing, sequences, random_state),
+            context_maker(self.context, learner, framing, sequences, random_state),
             self.durations == "auto",
         )
         reason = ""
@@ -520,74 +436,14 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
                 )
             else:
                 learned = learn_unlabelled(learner, training, rules, settings, random_state)
-        prior = read_only(class_shares(learned.targets, training.weights))
-        typical = typical_values(training.samples[training.rows], learned.targets.argmax(axis=1), len(classes))
-        transmat, startprob, tempering = tempered(learned.transmat, learned.startprob, learned.choice.temper, prior)
-        model = Model(
-            classes,
-            transmat,
-            startprob,
-            prior,
-            evidence_of(learned.trained, framing, prior, learned.choice, learned.past),
-            Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None,
-            feature_names,
-            {name: as_json(value) for name, value in self.get_params(deep=False).items()}
-            | {SCALE_REASON: learned.choice.reason, TYPICAL: typical}
-            | ({UNLABELLED: reason} if reason else {}),
-            learned.stages,
-            tempering,
-            other_tunings=learned.tunings,
-        )
+        recorded = {name: as_json(value) for name, value in self.get_params(deep=False).items()}
+        novelty = Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None
+        recorded |= {UNLABELLED: reason} if reason else {}
+        model = model_of(learned, training, framing, classes, feature_names, novelty, recorded)
         if self.novelty and self.novelty_evidence == "calibrated":
             model = with_novelty(model, learned, training, random_state, threads)
-        known, evidence = training.known, model.evidence
-        if isinstance(evidence, PooledEvidence) and evidence.is_kernels_alone and known.any():
-            codes = training.codes[training.rows][known]
-            warn_of_far_classes(evidence.reach(training.frames[known], codes), classes)
-        selections = [getattr(one.source, "selection_", None) for one in learned.trained]
-        self._adopt(
-            model,
-            selection=next((selection for selection in selections if selection is not None), None),
-            n_iter=learned.n_iter,
-            converged=learned.converged,
-            history=learned.history,
-        )
+        self._adopt(model, learned.selection, learned.n_iter, learned.converged, learned.history)
         return self
-
-    def _adopt(
-        self,
-        model: Model,
-        *,
-        selection: Selection | None = None,
-        n_iter: int = 1,
-        converged: bool = True,
-        history: Sequence[float] = (),
-    ) -> None:
-        """Set every fitted attribute, after all that can fail; what an earlier fit left is gone."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-        self._partial: PartialFit | None = None
-        self.model_ = model
-        self.classes_ = model.classes.copy()
-        counted = model if model.tempering is None else model.tempering
-        self.transmat_, self.startprob_ = counted.transmat, counted.startprob
-        self.transition_temper_ = 1.0 if model.tempering is None else model.tempering.temper
-        self.evidence_scale_, self.member_scales_ = model.evidence.evidence_scale, model.evidence.scales
-        self.prior_shift_ = model.evidence.prior_shift
-        self.scale_reason_ = str(model.settings[SCALE_REASON])
-        self.unlabelled_reason_ = str(model.settings.get(UNLABELLED, ""))
-        self.n_features_in_ = model.n_features
-        if model.feature_names is not None:
-            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
-        self.n_iter_, self.converged_, self.history_ = n_iter, converged, list(history)
-        if isinstance(model.evidence, PooledEvidence) and model.evidence.kernel is not None:
-            kernel = model.evidence.kernel
-            self.centers_, self.theta_, self.sigma_, self.rho_ = kernel.centers, kernel.theta, kernel.sigma, kernel.rho
-            self.selection_ = selection
-
-    def _adopt_partial(self, partial: PartialFit, selection: Selection | None) -> None:
-        self._adopt(partial.model, selection=selection)
-        self._partial = partial
 
     def partial_fit(
         self,
@@ -604,8 +460,8 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         The first block (after construction or `fit`) chooses standardisation, kernel centres, sigma, rho, deciles,
         scales, temper and the evidence for the unknown, as `fit` does, and must hold every class. From then on sums
         over time steps and transition counts accumulate: the model is the one that all blocks together give with those
-        settings. A later block with
-        other settings is refused, but for those of threads, progress and EM; `fit`, or a clone, begins anew.
+        settings. A later block with other settings is refused, but for those of threads, progress and EM; `fit`, or a
+        clone, begins anew.
 
         Parameters
         ----------
@@ -614,34 +470,26 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         classes : array, optional
             All classes, for checking that the first block has them; the same ones in later calls.
 
-        Returns
-        -------
-        DensityRatioHMM
-            The estimator.
         """
         check_additive(self.ratio, self.class_weight, "partial_fit")
         partial: PartialFit | None = getattr(self, "_partial", None)
         selection = getattr(self, "selection_", None)
         if partial is None:
             first = clone(self)
-            if first._read_labels(y, as_sequences(X, lengths, sequence_id))[1].min() == UNKNOWN:
+            if first._classes_and_codes(y, as_sequences(X, lengths, sequence_id))[1].min() == UNKNOWN:
                 raise ValueError("partial_fit learns from labelled blocks: every label must be known")
             first.fit(X, y, lengths=lengths, sequence_id=sequence_id, sample_weight=sample_weight)
-            if classes is not None and not np.array_equal(np.unique(classes), first.classes_):
-                raise ValueError(
-                    f"the first block has the classes {first.classes_.tolist()}, but classes are "
-                    f"{np.unique(classes).tolist()}: kernel centres must come from all of them"
-                )
             partial = PartialFit.begin(first.model_, self._rules(first.classes_), self.get_params())
             selection = getattr(first, "selection_", None)
         else:
             partial.check_settings(self.get_params())
             self._model_for(X)
-            if classes is not None and not np.array_equal(np.unique(classes), partial.model.classes):
-                raise ValueError(
-                    f"classes are {np.unique(classes).tolist()}, but the first block had the classes "
-                    f"{partial.model.classes.tolist()}"
-                )
+        if classes is not None and not np.array_equal(np.unique(classes), partial.model.classes):
+            given, known = np.unique(classes).tolist(), partial.model.classes.tolist()
+            if not partial.statistics.mass.any():
+                missing = "kernel centres must come from all of them"
+                raise ValueError(f"the first block has the classes {known}, but classes are {given}: {missing}")
+            raise ValueError(f"classes are {given}, but the first block had the classes {known}")
         self._check_parameters()
         sequences = partial.model.read(X, lengths, sequence_id)
         codes = encode(as_labels(y, sequences), partial.model.classes, sequences)

@@ -122,12 +122,10 @@ class Model(Inference):
     True
     """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.kept_alarm is not None:
-            from .live.alarms import Alarm
+    def _check_kept_alarm(self) -> None:
+        from .live.alarms import Alarm
 
-            object.__setattr__(self, "kept_alarm", Alarm.from_numbers(self, self.kept_alarm).numbers())
+        object.__setattr__(self, "kept_alarm", Alarm.from_numbers(self, self.kept_alarm).numbers())
 
     def summary(self) -> str:
         """What was learned, as text to print; a notebook shows the same as tables.

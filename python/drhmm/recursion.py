@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from .chain.tempering import reachable
+from .chain.transitions import stationary_distribution
 from .chain.unknown_state import none_known
 from .data.checks import (
     Array,
@@ -79,18 +79,13 @@ def _raise(report: tuple[int, int, int, int], lengths: Lengths) -> None:
 
 
 def run(
-    name: str,
-    chain: _core.Chain,
-    evidence: Array,
-    lengths: Lengths,
-    dt: Steps | None,
-    n_threads: int,
-    *lag: int,
-) -> Any:
+    name: str, chain: _core.Chain, evidence: Array, lengths: Lengths, dt: Steps | None, n_threads: int, *lag: int
+) -> npt.NDArray[Any]:
     """A recursion of the core on arguments that have been checked; what the public functions and models call."""
     report, result, *_ = getattr(_core, name)(chain, evidence, lengths, *lag, n_threads, dt)
     _raise(report, lengths)
-    return result
+    found: npt.NDArray[Any] = result
+    return found
 
 
 def raise_failure(outcome: int, sequence: int, frame: int, row: int, column: int) -> NoReturn:
@@ -155,9 +150,7 @@ def filter(  # noqa: A001
     array([[0.8  , 0.2  ],
            [0.416, 0.584]])
     """
-    problem = _problem(log_ratios, transmat, startprob, lengths, dt)
-    posteriors: Array = run("filter", *problem, thread_count(n_threads))
-    return posteriors
+    return run("filter", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
 
 
 def smooth(
@@ -183,14 +176,10 @@ def smooth(
     >>> import numpy as np
     >>> from drhmm import recursion
     >>> problem = np.log([[4.0, 1.0], [1.0, 4.0], [4.0, 1.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
-    >>> recursion.smooth(*problem).round(3)
-    array([[0.753, 0.247],
-           [0.669, 0.331],
-           [0.753, 0.247]])
+    >>> recursion.smooth(*problem)[1].round(3)
+    array([0.669, 0.331])
     """
-    problem = _problem(log_ratios, transmat, startprob, lengths, dt)
-    posteriors: Array = run("smooth", *problem, thread_count(n_threads))
-    return posteriors
+    return run("smooth", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
 
 
 def fixed_lag(
@@ -218,15 +207,12 @@ def fixed_lag(
     >>> import numpy as np
     >>> from drhmm import recursion
     >>> problem = np.log([[4.0, 1.0], [1.0, 4.0], [4.0, 1.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
-    >>> recursion.fixed_lag(*problem, lag=1).round(3)
-    array([[0.584, 0.416],
-           [0.669, 0.331],
-           [0.753, 0.247]])
+    >>> recursion.fixed_lag(*problem, lag=1)[0].round(3)
+    array([0.584, 0.416])
     """
     problem = _problem(log_ratios, transmat, startprob, lengths, dt)
     lag = min(check_integer(lag, "lag", low=0), len(problem[1]))
-    posteriors: Array = run("fixed_lag", *problem, thread_count(n_threads), lag)
-    return posteriors
+    return run("fixed_lag", *problem, thread_count(n_threads), lag)
 
 
 def viterbi(
@@ -256,9 +242,7 @@ def viterbi(
     >>> recursion.viterbi(*problem)
     array([0, 0, 0])
     """
-    problem = _problem(log_ratios, transmat, startprob, lengths, dt)
-    path: npt.NDArray[np.int64] = run("viterbi", *problem, thread_count(n_threads))
-    return path
+    return run("viterbi", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
 
 
 def viterbi_log_probability(
@@ -323,9 +307,7 @@ def log_likelihood(
     >>> recursion.log_likelihood(np.log([[4.0, 1.0], [1.0, 4.0]]), A, [0.5, 0.5]).round(3)
     array([1.493])
     """
-    problem = _problem(log_ratios, transmat, startprob, lengths, dt)
-    log_likelihoods: Array = run("log_likelihood", *problem, thread_count(n_threads))
-    return log_likelihoods
+    return run("log_likelihood", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
 
 
 def _step_matrices(transmat: Array, steps: Steps | None) -> tuple[Array, npt.NDArray[np.int64] | None]:
@@ -457,7 +439,7 @@ def transition_posteriors(
         joint[rows] = filtered[:-1][rows][:, :, None] * power
     small = predicted < SMALLEST_EXACT
     joint *= np.where(small, 0.0, smoothed[1:] / np.where(small, 1.0, predicted))[:, None, :]
-    too_little = (small & (smoothed[1:] > NEGLIGIBLE)).any(axis=1)
+    too_little: npt.NDArray[np.bool_] = np.any(small & (smoothed[1:] > NEGLIGIBLE), axis=1)
     borders = np.cumsum(parts)[:-1] - 1
     joint[borders], too_little[borders] = 0.0, False
     if too_little.any():
@@ -467,64 +449,6 @@ def transition_posteriors(
             if too_little[one.start : one.stop - 1].any():
                 joint[one.start : one.stop - 1] = reference.transition_posteriors(evidence[one], powers, start, own)
     return joint
-
-
-def stationary_distribution(transmat: npt.ArrayLike) -> Array:
-    """Share of time that a chain spends in each state in the long run, without evidence.
-
-    Parameters
-    ----------
-    transmat : array of shape (S, S)
-        Transition probabilities; rows sum to 1.
-
-    Returns
-    -------
-    ndarray of shape (S,)
-        The only p with p A = p; exact zeros where a chain does not come back to.
-
-    Raises
-    ------
-    ValueError
-        If there are several such p, because the chain falls into parts that never meet.
-
-    Notes
-    -----
-    By elimination without subtractions (Grassmann, Taksar and Heyman): small probabilities keep all their digits.
-
-    Examples
-    --------
-    >>> from drhmm import recursion
-    >>> recursion.stationary_distribution([[0.9, 0.1], [0.3, 0.7]]).round(3)
-    array([0.75, 0.25])
-    """
-    matrix = as_matrix(transmat, "transmat")
-    matrix = as_transmat(matrix, len(matrix))
-    recurrent = _recurrent(matrix)
-    reduced = matrix[np.ix_(recurrent, recurrent)]
-    n = len(reduced)
-    for last in range(n - 1, 0, -1):
-        reduced[:last, last] /= reduced[last, :last].sum()
-        reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])
-    weights = np.ones(n)
-    for state in range(1, n):
-        weights[state] = weights[:state] @ reduced[:state, state]
-        weights[: state + 1] /= weights[: state + 1].max()
-    shares = np.zeros(len(matrix))
-    shares[recurrent] = weights / weights.sum()
-    return shares
-
-
-def _recurrent(matrix: Array) -> npt.NDArray[np.int64]:
-    """States that a chain always comes back to; a ValueError if these are several parts that never meet."""
-    reached = reachable(matrix)
-    closed = [state for state in range(len(matrix)) if reached[reached[state], state].all()]
-    for state in closed:
-        if not reached[closed[0], state]:
-            raise ValueError(
-                f"transmat has no single stationary distribution: a chain that is in state {closed[0]} never comes to "
-                f"state {state}, nor back"
-            )
-    return np.array(closed, dtype=np.int64)
 
 
 def expected_transitions(

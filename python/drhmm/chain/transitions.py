@@ -1,4 +1,4 @@
-"""Transition and start probabilities: counted, expected or fixed."""
+"""Transition and start probabilities: counted, expected or fixed, and what follows in the long run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..data.checks import LARGEST, Array, Lengths, as_floats, as_startprob, as_transmat, check_number
+from ..data.checks import LARGEST, Array, Lengths, as_floats, as_matrix, as_startprob, as_transmat, check_number
 from .durations import DurationRules, Durations, Sizes, Stays, leaving_rates
+from .tempering import reachable
 
 #: Pseudo-count of every state as the first of a sequence.
 START_PRIOR = 1.0
@@ -179,3 +180,61 @@ def count_transitions(codes: npt.NDArray[np.int64], lengths: Lengths, n_states: 
     np.add.at(counts, (codes[arrivals - 1], codes[arrivals]), 1.0)
     np.add.at(starts, codes[first][codes[first] >= 0], 1.0)
     return counts, starts
+
+
+def stationary_distribution(transmat: npt.ArrayLike) -> Array:
+    """Share of time that a chain spends in each state in the long run, without evidence.
+
+    Parameters
+    ----------
+    transmat : array of shape (S, S)
+        Transition probabilities; rows sum to 1.
+
+    Returns
+    -------
+    ndarray of shape (S,)
+        The only p with p A = p; exact zeros where a chain does not come back to.
+
+    Raises
+    ------
+    ValueError
+        If there are several such p, because the chain falls into parts that never meet.
+
+    Notes
+    -----
+    By elimination without subtractions (Grassmann, Taksar and Heyman): small probabilities keep all their digits.
+
+    Examples
+    --------
+    >>> from drhmm import recursion
+    >>> recursion.stationary_distribution([[0.9, 0.1], [0.3, 0.7]]).round(3)
+    array([0.75, 0.25])
+    """
+    matrix = as_matrix(transmat, "transmat")
+    matrix = as_transmat(matrix, len(matrix))
+    recurrent = _recurrent(matrix)
+    reduced = matrix[np.ix_(recurrent, recurrent)]
+    n = len(reduced)
+    for last in range(n - 1, 0, -1):
+        reduced[:last, last] /= reduced[last, :last].sum()
+        reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])
+    weights = np.ones(n)
+    for state in range(1, n):
+        weights[state] = weights[:state] @ reduced[:state, state]
+        weights[: state + 1] /= weights[: state + 1].max()
+    shares = np.zeros(len(matrix))
+    shares[recurrent] = weights / weights.sum()
+    return shares
+
+
+def _recurrent(matrix: Array) -> npt.NDArray[np.int64]:
+    """States that a chain always comes back to; a ValueError if these are several parts that never meet."""
+    reached = reachable(matrix)
+    closed = [state for state in range(len(matrix)) if reached[reached[state], state].all()]
+    for state in closed:
+        if not reached[closed[0], state]:
+            raise ValueError(
+                f"transmat has no single stationary distribution: a chain that is in state {closed[0]} never comes to "
+                f"state {state}, nor back"
+            )
+    return np.array(closed, dtype=np.int64)

@@ -42,6 +42,13 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def _separator(text: str) -> str:
+    sign = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(sign) != 1 or not sign.isascii():
+        raise argparse.ArgumentTypeError(f"one sign such as ';', or tab, got {text!r}")
+    return sign
+
+
 def _numbers(text: str) -> int | range:
     """One number, or several such as 2-8."""
     first, dash, last = text.partition("-")
@@ -87,12 +94,17 @@ def _add_columns(command: _Parser, step: str) -> None:
     command.add_argument(
         "data",
         type=Path,
-        help="a table: .csv, .tsv, .parquet, or .npz with X and optionally feature_names, lengths and columns",
+        help="a table: .csv, .tsv or .jsonl, also with .gz, .parquet, or .npz with X and optionally feature_names, "
+        "lengths and columns",
     )
     command.add_argument("--sequence", metavar="COLUMN", help="the sequence that a row belongs to; one by default")
     command.add_argument("--time", metavar="COLUMN", help="time of a row, a number or a date: rows may be missing")
     command.add_argument("--step", help=step)
     command.add_argument("--features", type=_names, metavar="A,B,...", help="columns to use; all others by default")
+    command.add_argument(
+        "--separator", type=_separator, metavar="SIGN", help="what separates fields; a comma, in .tsv a tab, by default"
+    )
+    command.add_argument("--decimal", choices=(".", ","), default=".", help="what fractions begin with")
     command.add_argument("--no-header", dest="header", action="store_false", help="columns have the names 1, 2, ...")
 
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..data.checks import Array, Lengths, check_integer, shown
-from ..data.columns import COLUMNS
-from ..data.sequences import as_sequences
+from ..data.checks import Array, Lengths, check_integer, is_missing, shown
+from ..data.sequences import Sequences
 from ..data.tables import NamedColumns
 from ..data.times import warn_of_times_among_features
 from ..data.user_warnings import warn
@@ -26,11 +25,11 @@ from ..judging.evaluation import SPOKEN, Evaluation
 from ..judging.number_of_states import select_states
 from ..judging.text_tables import share
 from ..model import METHODS
-from .columns import Columns, ordered
+from . import values
+from .columns import columns_of
 from .errors import InputError
-from .output import say
-from .tables import check_target
-from .values import checked_step, is_missing
+from .output import check_html, check_target, say
+from .tables import Table
 
 
 def run(options: argparse.Namespace) -> None:
@@ -48,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
     if options.html is not None:
         if not is_measured:
             raise ValueError("--html goes with --label, and with --cross-validate or a --holdout above 0")
-        check_target(options.html, options.data, options.output)
+        check_html(options.html, options.data, options.output)
     if options.label is None and _is_cross_validated(options):
         raise ValueError("--cross-validate goes with --label")
     given = {"novelty_rate": options.novelty_rate, "novelty_duration": options.novelty_duration}
@@ -56,24 +55,22 @@ def run(options: argparse.Namespace) -> None:
     if novelty and not options.novelty:
         raise ValueError(f"--{next(iter(novelty)).replace('_', '-')} goes with --novelty")
     check_integer(options.seed, "--seed", low=0, high=2**32 - 1)
-    columns = Columns(options.features, options.label, options.sequence, options.time)
-    table = columns.read(options.data, options.header)
-    names = columns.feature_names(table)
-    rows, step = ordered(table, columns, checked_step(options.step, "--step"))
-    X = table.numbers(names)[rows.order]
-    y = None if options.label is None else table.labels(options.label)[rows.order]
-    if y is not None and options.states is None and all(label is None for label in y.tolist()):
+    table = Table(options)
+    columns = columns_of(options, table, None, options.label)
+    names, column = list(columns.features), columns.sequence
+    sequences, step, labels, kept = table.load(columns, [] if column is None else [column])
+    y = None if labels is None else sequences.arrange(labels)
+    X = sequences.samples
+    if y is not None and options.states is None and is_missing(y).all():
         raise InputError("no row has a label: give --states N to learn without", options.data, column=options.label)
     # A gap in time ends a sequence: nobody knows what happened in it.
-    sequences = as_sequences(X, rows.lengths, dt=rows.dt)
-    lengths = sequences.unbroken
-    column = columns.sequence_of(table)
-    folds, words = _folds(options, rows.lengths, column) if is_measured else (None, "")
-    if columns.features is None:
+    whole, lengths = sequences.lengths, sequences.unbroken
+    folds, words = _folds(options, whole, column) if is_measured else (None, "")
+    if options.features is None:
         remedy = "name it with --time, or the others with --features"
         warn_of_times_among_features(X, lengths, names, remedy)
     _warn_of_odd_labels(y)
-    say(f"read {options.data}: {_described(X, y, rows.lengths, lengths, names, options.window, column)}")
+    say(f"read {options.data}: {_described(X, y, whole, lengths, names, options.window, column)}")
 
     verbose = not options.quiet and sys.stderr.isatty()
     estimator = DensityRatioHMM(
@@ -106,34 +103,44 @@ def run(options: argparse.Namespace) -> None:
     begin = time.perf_counter()
     estimator.fit(NamedColumns(X, names), y, lengths=lengths)
     say(f"learned in {time.perf_counter() - begin:.1f} s: {_chosen(estimator)}")
-    if y is not None and folds is not None:
-        owners = None if column is None or len(rows.lengths) == 1 else table.identities(column)[rows.order]
-        try:
-            found = held_out(estimator, estimator.model_, sequences, y, folds, words, owners)
-        except ValueError as error:
-            say(f"held-out accuracy: not measured: {error}")
-        else:
-            say(f"held-out accuracy: {_measured(found, words)}")
-            if options.html is not None:
-                found.save_html(options.html, title=f"{options.data.name}: {words}")
-                say(f"wrote {options.html}")
-
-    remembered = {"label": columns.label, "sequence": columns.sequence, "time": columns.time}
-    settings = dict(estimator.model_.settings) | {COLUMNS: remembered}
-    if step is not None:
-        settings["time_step"] = float(step)
-    model = replace(estimator.model_, settings=settings)
+    model = replace(columns, sequence=options.sequence).remembered_by(estimator.model_, step)
     io.save(model, options.output)
-    say(f"saved {options.output}: {options.output.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
+    try:
+        if y is not None and folds is not None:
+            owners = None if column is None or len(whole) == 1 else sequences.arrange(table.owners(kept[column]))
+            _measure(options, estimator, sequences, y, folds, words, owners)
+    finally:
+        say(f"saved {options.output}: {options.output.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
+
+
+def _measure(
+    options: argparse.Namespace,
+    estimator: DensityRatioHMM,
+    sequences: Sequences,
+    y: npt.NDArray[Any],
+    folds: npt.NDArray[np.int64],
+    words: str,
+    owners: npt.NDArray[Any] | None,
+) -> None:
+    """Say how good models are on rows that they have not learned from, and write the page."""
+    try:
+        found = held_out(estimator, estimator.model_, sequences, y, folds, words, owners)
+    except ValueError as error:
+        say(f"held-out accuracy: not measured: {error}")
+        return
+    say(f"held-out accuracy: {_measured(found, words)}")
+    if options.html is not None:
+        found.save_html(options.html, title=f"{options.data.name}: {words}")
+        say(f"wrote {options.html}")
 
 
 def _warn_of_odd_labels(y: Any) -> None:
     """Warn of labels that stand for an unknown one elsewhere."""
-    values = [] if y is None else y.tolist()
-    odd = [value for value in values if value == -1 or (isinstance(value, str) and is_missing(value))]
+    labels = [] if y is None else y.tolist()
+    odd = [label for label in labels if label == -1 or (isinstance(label, str) and values.is_missing(label))]
     if odd:
         warn(
-            f"the label {shown(odd[0])} in {values.count(odd[0])} rows is a class here: where a label is unknown, the "
+            f"the label {shown(odd[0])} in {labels.count(odd[0])} rows is a class here: where a label is unknown, the "
             "field is empty",
         )
 
@@ -161,7 +168,7 @@ def _described(
     if missing:
         parts.append(f"{missing:,} rows with a missing value")
     if y is not None:
-        known = np.array([label is not None for label in y.tolist()])
+        known = ~is_missing(y)
         values, counts = np.unique(np.array(y[known].tolist()), return_counts=True)
         named = ", ".join(f"{value} ({count:,})" for value, count in zip(values, counts, strict=True))
         parts.append(f"labels {named}" if named else "no labels")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,8 @@ from ..data.tables import no_column
 from ..files.strict_json import unique_names
 from ..model import Model
 from . import values
-from .columns import Columns
 from .errors import InputError, NamesError
-from .tables import header_names, is_number, listed
-
-#: One sequence, without times.
-NO_ROLES = Columns(None, None, None, None)
+from .tables import header_names, listed
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,9 @@ class LineReader:
         model: Model,
         *,
         kind: str = "auto",
-        roles: Columns = NO_ROLES,
+        sequence: str | None = None,
+        time: str | None = None,
+        hints: Mapping[str, str] | None = None,
         columns: Sequence[str] | None = None,
         header: bool = False,
         file: str = "<stdin>",
@@ -56,9 +54,8 @@ class LineReader:
         self._has_names = names is not None
         self._kind = kind
         self._header = header
-        self._sequence, self._time = roles.sequence, roles.time
-        named = {roles.sequence: roles.hint("sequence"), roles.time: roles.hint("time")}
-        self._others = {name: hint for name, hint in named.items() if name is not None}
+        self._sequence, self._time = sequence, time
+        self._others = {name: (hints or {}).get(name, "") for name in (sequence, time) if name is not None}
         self._file = file
         self._places: dict[str, int] = {}
         self._n_fields = 0
@@ -106,7 +103,7 @@ class LineReader:
 
     def _is_header(self, fields: Sequence[str], line: int) -> bool:
         """Whether the first line has the names of the columns; an error where it could be both names and numbers."""
-        numbers = [is_number(field) for field in fields]
+        numbers = [values.is_number(field) for field in fields]
         if self._header or not any(numbers):
             return True
         names = [field.strip() for field in fields]

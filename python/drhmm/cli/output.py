@@ -1,14 +1,29 @@
-"""What a command says on standard output; that nobody listens is no reason to stop working."""
+"""What a command says on standard output, and the tables that it writes there or into files."""
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import gzip
+import importlib
+import io
 import os
 import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..files.atomic_write import write_atomically
+from .errors import InputError
+from .tables import KINDS, arrow, kind_of, listed
+
+#: Rows that are written at once.
+BATCH = 50_000
 
 
 def say(text: str) -> None:
-    """Print a line at once."""
+    """Print a line at once; that nobody listens is no reason to stop working."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -19,3 +34,71 @@ def close_quietly() -> None:
     """Send what is still to be printed nowhere."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def check_output(path: Path | None, *inputs: Path) -> None:
+    """Refuse, before long work, a file that the result table cannot be written to."""
+    if path is None:
+        return
+    if kind_of(path) in (None, "json"):
+        endings = [ending for ending, kind in KINDS.items() if kind != "json"]
+        raise InputError(f"--output: the ending must be one of {listed(endings)}", path)
+    check_target(path, *inputs)
+
+
+def check_target(path: Path, *inputs: Path) -> None:
+    """Refuse what is not a file, there or not, in a folder that can be written to, and what is one of the inputs."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError("not a file in an existing folder", path)
+    if not os.access(path.parent, os.W_OK):
+        raise InputError("the folder cannot be written to", path)
+    for other in inputs:
+        if path.exists() and other.exists() and path.samefile(other):
+            raise InputError(f"would replace {other}, which is read; give it another name", path)
+
+
+def check_html(path: Path, *inputs: Path) -> None:
+    """Refuse, before long work, a page that cannot be written or drawn."""
+    check_target(path, *inputs)
+    importlib.import_module("drhmm.plotting")
+
+
+def write_table(path: Path | None, table: Any) -> None:
+    """Write a table by the ending of the file, complete or not at all; without a file, CSV to standard output."""
+    pyarrow = arrow()
+    for place, column in enumerate(table.columns):
+        if pyarrow.types.is_temporal(column.type):
+            text = pyarrow.compute.replace_substring(column.cast(pyarrow.string()), " ", "T")
+            table = table.set_column(place, table.column_names[place], text)
+    if path is None:
+        sys.stdout.flush()
+        _write_text(sys.stdout.buffer, ",", table)
+        sys.stdout.buffer.flush()
+        return
+    buffer, kind = io.BytesIO(), kind_of(path)
+    if kind == "parquet":
+        pyarrow.parquet.write_table(table, buffer)
+    elif kind == "npz":
+        arrays: dict[str, Any] = {name: table[name].to_numpy() for name in table.column_names}
+        np.savez(buffer, **{name: a.astype(str) if a.dtype.kind == "O" else a for name, a in arrays.items()})
+    elif path.name.lower().endswith(".gz"):
+        with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as file:
+            _write_text(file, "\t" if kind == "tsv" else ",", table)
+    else:
+        _write_text(buffer, "\t" if kind == "tsv" else ",", table)
+    write_atomically(path, buffer.getbuffer())
+
+
+def _write_text(file: Any, delimiter: str, table: Any) -> None:
+    pyarrow = arrow()
+    names = io.StringIO()
+    csv.writer(names, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
+    file.write(names.getvalue().encode())
+    for batch in table.to_batches(max_chunksize=BATCH):
+        for quotes in ("none", "needed"):  # the second one quotes all text, which is only needed for some
+            part = pyarrow.BufferOutputStream()
+            options = pyarrow.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style=quotes)
+            with contextlib.suppress(pyarrow.ArrowInvalid):
+                pyarrow.csv.write_csv(batch, part, options)
+                file.write(part.getvalue())
+                break

@@ -21,11 +21,11 @@ from ..exceptions import ImpossibleDataError
 from ..files import model_file as io
 from ..live.alarms import Alarm, frames_of
 from ..model import Model
-from .columns import Columns, step_of
+from .columns import live_columns, step_of
 from .errors import InputError, NamesError, one_line
 from .followed import FollowedSequences
 from .lines import LineReader, Observation
-from .tables import check_target
+from .output import check_target
 
 #: Seconds to wait for a reader after the process was asked to end.
 PATIENCE = 1.0
@@ -152,18 +152,18 @@ def run(options: argparse.Namespace) -> int:
     check_integer(options.every, "--every", low=1)
     check_integer(options.lag, "--lag", low=0)
     model.stream(options.lag)
-    columns = Columns.of(options, model, None)
-    if options.step is not None and columns.time is None and options.false_alarms is None:
+    columns, hints = live_columns(options, model)
+    timed = columns["time"] is not None
+    if options.step is not None and not timed and options.false_alarms is None:
         raise ValueError("--step goes with --time or --false-alarms")
     step = step_of(options.step, model)
-    if columns.time is not None and step is None:
+    if timed and step is None:
         raise ValueError("--time needs --step: the model does not know how much time passes in one step")
     alarm = _alarm(model, options.false_alarms, options.hold_off, step)
     repeated = {
         "lag": options.lag,
-        "sequence": columns.sequence,
-        "time": columns.time,
-        "step": None if columns.time is None else step,
+        **columns,
+        "step": step if timed else None,
         "alarm": None if alarm is None else list(alarm.numbers()),
     }
     sequences = FollowedSequences(model, repeated, alarm)
@@ -172,7 +172,9 @@ def run(options: argparse.Namespace) -> int:
     reader = LineReader(
         model,
         kind=options.format,
-        roles=columns,
+        sequence=columns["sequence"],
+        time=columns["time"],
+        hints=hints,
         columns=options.columns,
         header=options.header,
     )
@@ -183,7 +185,7 @@ def run(options: argparse.Namespace) -> int:
     progress, undelivered = _Progress(), None
     with _Lines() as lines:
         try:
-            _follow(options, lines, reader, sequences, progress, columns.time)
+            _follow(options, lines, reader, sequences, progress, columns["time"])
             if options.snapshot is None:
                 for followed in sequences:
                     for answer in followed.pending():

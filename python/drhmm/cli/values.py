@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from ..data.checks import shown
 from ..data.times import as_step
@@ -40,23 +36,17 @@ def number(text: str) -> float:
     return value
 
 
-def labels(fields: Sequence[str]) -> npt.NDArray[Any]:
-    """Labels as integers if they all are, as text otherwise; None where a field is empty.
-
-    Every other word is a label, "none" and -1 among them: they must not be taken for unknown labels further on.
-    """
-    texts = [text.strip() for text in fields]
-    known = [text for text in texts if text]
-    convert: Any = int if all(_is_integer(text) for text in known) else str
-    values = [convert(text) if text else None for text in texts]
-    if len(known) == len(values) and -1 not in values:
-        return np.array(values)
-    objects = np.empty(len(values), dtype=object)
-    objects[:] = values
-    return objects
+def is_number(text: str) -> bool:
+    """Whether a field is a number, an infinite one among them, a truth value, or nothing."""
+    try:
+        float(text)
+    except ValueError:
+        return is_missing(text) or text.strip().lower() in TRUTHS
+    return True
 
 
-def _is_integer(text: str) -> bool:
+def is_integer(text: str) -> bool:
+    """Whether text is an integer as it is usually written."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and (digits == "0" or digits[0] != "0")
 

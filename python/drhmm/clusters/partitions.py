@@ -10,50 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data.checks import Array
+from ..data.columns import Columns, features_of
 from ..data.labels import as_labels, encode
-from ..data.sequences import as_sequences, group
+from ..data.sequences import Sequences, as_sequences, group
 from ..dataframes import predict
 from ..evidence.pooled import PooledEvidence
 from ..learning.block_sums import Statistics
 from ..model import Model
 from ..tables.results import result_names
-from ..tables.rows import Rows, features_of, plain, read_rows, times_of
+from ..tables.rows import narwhals, plain, read_sequences, times_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: The column that remembers the order of rows that are moved to other partitions.
 PLACE = "__drhmm_place__"
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Which columns are what."""
-
-    features: tuple[str, ...]
-    label: str
-    sequence: str
-    time: str | None
-
-    def __post_init__(self) -> None:
-        names = [*self.features, self.label, self.sequence, *self._time]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"the column {name!r} is named twice among features, label, sequence and time")
-
-    @property
-    def _time(self) -> list[str]:
-        return [] if self.time is None else [self.time]
-
-    @property
-    def columns(self) -> list[str]:
-        """All of them."""
-        return [*self.features, *self.marks]
-
-    @property
-    def marks(self) -> list[str]:
-        """All but the samples."""
-        return [self.label, self.sequence, *self._time]
 
 
 @dataclass(frozen=True)
@@ -76,25 +47,25 @@ def settled(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values(PLACE, kind="stable").drop(columns=PLACE) if PLACE in frame.columns else frame
 
 
-def in_order(frame: pd.DataFrame, sequence: str, time: str | None) -> npt.NDArray[np.int64]:
+def in_order(frame: pd.DataFrame, sequence: str | None, time: str | None) -> npt.NDArray[np.int64]:
     """The order that brings rows of one sequence together, by time where there is one."""
     order, lengths = group(_ids(frame, sequence), len(frame))
     order = np.arange(len(frame)) if order is None else order
     if time is None:
         return order
     codes = np.repeat(np.arange(len(lengths)), lengths)
-    by_time: npt.NDArray[np.int64] = order[np.lexsort((times_of(frame, time)[order], codes))]
+    by_time: npt.NDArray[np.int64] = order[np.lexsort((times_of(_narwhal(frame)[time])[order], codes))]
     return by_time
 
 
-def pieces_of(frame: pd.DataFrame, roles: Roles, longest: int) -> Pieces:
+def pieces_of(frame: pd.DataFrame, columns: Columns, longest: int) -> Pieces:
     """The sequences and labels of a partition, and its rows in pieces of at most `longest`."""
-    values, codes = _unique(_labels(frame, roles))
-    ids = _ids(frame, roles.sequence)
+    values, codes = _unique(_labels(frame, columns))
+    ids = _ids(frame, columns.sequence)
     if len(frame) == 0:
         nothing = np.empty(0, dtype=np.int64)
         return Pieces(ids, values, nothing, nothing, np.empty((0, len(values)), dtype=np.int64))
-    order = in_order(frame, roles.sequence, roles.time)
+    order = in_order(frame, columns.sequence, columns.time)
     ids, codes = ids[order], codes[order]
     _, lengths = group(ids, len(ids))
     first = np.cumsum([0, *lengths[:-1]])
@@ -139,38 +110,35 @@ def after_check(frame: pd.DataFrame, ids: Sequence[npt.NDArray[Any]], sequence: 
     return frame
 
 
-def take(frame: pd.DataFrame, roles: Roles, begins: Sequence[int], lengths: Sequence[int]) -> list[pd.DataFrame]:
+def take(frame: pd.DataFrame, columns: Columns, begins: Sequence[int], lengths: Sequence[int]) -> list[pd.DataFrame]:
     """Some pieces of a partition, copied: a view would keep all of it in memory."""
-    order = in_order(frame, roles.sequence, roles.time)
+    order = in_order(frame, columns.sequence, columns.time)
     pieces = [frame.iloc[order[begin : begin + length]] for begin, length in zip(begins, lengths, strict=True)]
     for piece in pieces:
         piece.attrs = {}
     return pieces
 
 
-def read(frame: pd.DataFrame, roles: Roles) -> tuple[Rows, npt.NDArray[Any]]:
-    """Whole sequences of a frame, one after the other and in order, and the labels of their rows."""
-    import narwhals as nw
-
-    ordered = frame.iloc[in_order(frame, roles.sequence, roles.time)]
-    rows = read_rows(nw.from_native(ordered, eager_only=True), roles.features, roles.sequence, roles.time)
-    return rows, _labels(ordered, roles)
+def read(frame: pd.DataFrame, columns: Columns) -> tuple[Sequences, npt.NDArray[Any], float | None]:
+    """Whole sequences of a frame, one after the other and in order, their labels, and the time of one step."""
+    ordered = frame.iloc[in_order(frame, columns.sequence, columns.time)]
+    sequences, step = read_sequences(_narwhal(ordered), columns)
+    return sequences, _labels(ordered, columns), step
 
 
 def statistics_of(
     frame: pd.DataFrame,
-    roles: Roles,
+    columns: Columns,
     evidence: PooledEvidence,
     classes: npt.NDArray[Any],
     weights: Array | None,
-    step: float | None,
 ) -> Statistics:
     """Sums, class masses and transition counts of one partition of whole sequences."""
     if len(frame) == 0:
         return Statistics.nothing(evidence)
-    rows, labels = read(settled(frame), roles)
+    rows, labels, _ = read(settled(frame), columns)
     # A gap in time ends a sequence: nobody knows what happened in it.
-    sequences = as_sequences(rows.samples, as_sequences(rows.samples, rows.lengths, dt=rows.gaps(step)).unbroken)
+    sequences = as_sequences(rows.samples, rows.unbroken)
     codes = encode(as_labels(labels, sequences), classes, sequences)
     return Statistics.of(evidence, sequences, codes, None if weights is None else weights[codes])
 
@@ -191,7 +159,7 @@ def empty_result(frame: pd.DataFrame, model: Model, options: dict[str, Any]) -> 
     """The columns of a result, without rows."""
     import pandas
 
-    samples = np.asarray(frame[features_of(model, list(frame.columns), options.get("features"), ())].iloc[:0])
+    samples = np.asarray(frame[features_of(model, list(frame.columns), options.get("features"))].iloc[:0])
     number = np.dtype(np.float32 if samples.dtype == np.float32 else np.float64)
     labels = pandas.Series(plain(model.classes)).dtype
     names = result_names(model, options.get("method", "smooth"), options.get("probabilities", False))
@@ -199,7 +167,11 @@ def empty_result(frame: pd.DataFrame, model: Model, options: dict[str, Any]) -> 
     return frame.iloc[:0].assign(**added)
 
 
-def _ids(frame: pd.DataFrame, sequence: str) -> npt.NDArray[Any]:
+def _narwhal(frame: pd.DataFrame) -> Any:
+    return narwhals().from_native(frame, eager_only=True)
+
+
+def _ids(frame: pd.DataFrame, sequence: str | None) -> npt.NDArray[Any]:
     null = np.asarray(frame[sequence].isna(), dtype=bool)
     if null.any():
         where = frame.index[null][0]
@@ -207,8 +179,8 @@ def _ids(frame: pd.DataFrame, sequence: str) -> npt.NDArray[Any]:
     return np.asarray(frame[sequence])
 
 
-def _labels(frame: pd.DataFrame, roles: Roles) -> npt.NDArray[Any]:
-    return np.asarray(frame[roles.label])
+def _labels(frame: pd.DataFrame, columns: Columns) -> npt.NDArray[Any]:
+    return np.asarray(frame[columns.label])
 
 
 def _unique(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:

@@ -381,6 +381,14 @@ def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -
     return number
 
 
+def check_number_or_auto(value: Any, name: str, *, low: int, high: int | None = None, of: str = "") -> None:
+    """One integer within bounds, or "auto", or None."""
+    if isinstance(value, str) and value != "auto":
+        raise ValueError(f"{name} must be a number{f' of {of}' if of else ''}, 'auto' or None, got {value!r}")
+    if value is not None and not isinstance(value, str):
+        check_integer(value, name, low=low, high=high)
+
+
 def check_bool(value: Any, name: str) -> None:
     """True or False, and no word or number that stands for one."""
     if not isinstance(value, bool | np.bool_):

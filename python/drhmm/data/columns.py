@@ -1,8 +1,13 @@
-"""The roles of columns in a table: which hold the label, the sequence and the time."""
+"""Which columns of a table hold what: samples, label, sequence and time; and what a model remembers of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from .tables import as_names, check_text, no_column
+from .times import Step, as_step
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -10,8 +15,190 @@ if TYPE_CHECKING:
 #: The entry with the names of the columns of label, sequence and time.
 COLUMNS = "columns"
 
+#: A column, False for none, or None for the one that the model remembers.
+Role = str | Literal[False] | None
+
+
+class TableError(ValueError):
+    """What is wrong with a table, and where; `on_command_line` is the same in words of the command line."""
+
+    def __init__(
+        self, message: str, column: Any = None, row: int | None = None, on_command_line: str | None = None
+    ) -> None:
+        place = [] if column is None else [f"column {column!r}"]
+        place += [] if row is None else [f"row {row}"]
+        super().__init__(f"{', '.join(place)}: {message}" if place else message)
+        self.column, self.row, self.on_command_line = column, row, on_command_line or message
+
 
 def remembered_columns(model: Model) -> dict[str, str]:
     """The columns of label, sequence and time that a model was learned with, by their roles."""
     columns = model.settings.get(COLUMNS)
     return {role: name for role, name in columns.items() if name is not None} if isinstance(columns, dict) else {}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table by what they hold, and the time of one step, None where it is the usual one."""
+
+    features: tuple[str, ...] = ()
+    label: str | None = None
+    sequence: str | None = None
+    time: str | None = None
+    step: float | None = None
+
+    @classmethod
+    def to_learn_from(
+        cls,
+        names: Sequence[Any],
+        *,
+        label: str | None,
+        sequence: str | None,
+        time: str | None,
+        step: Step | None = None,
+        features: Sequence[str] | None = None,
+        table: str = "df",
+        index: Sequence[Any] = (),
+    ) -> Columns:
+        """The columns of a table that are named, the samples being all others by default."""
+        roles = {"label": label, "sequence": sequence, "time": time}
+        for role, name in roles.items():
+            if name is not None:
+                _check_there(name, names, table, index, role)
+        marks = [name for name in roles.values() if name is not None]
+        chosen = [name for name in names if name not in marks] if features is None else as_names(features)
+        for name in [*chosen, *marks]:
+            if [*chosen, *marks].count(name) > 1:
+                what = "is the label, the sequence or the time" if name in marks else "is there twice"
+                raise TableError(
+                    f"the column {name!r} is named twice among features, label, sequence and time",
+                    on_command_line=f"--features: {name!r} {what}",
+                )
+        if not chosen:
+            raise TableError(
+                f"{table} has no column left for the samples",
+                on_command_line="there is no column left for the features",
+            )
+        for name in chosen:
+            _check_there(name, names, table, index, "features", says_role=False)
+        check_text([*chosen, *marks], table)
+        return cls(tuple(chosen), label, sequence, time, checked_step(step, time))
+
+    @classmethod
+    def to_infer_from(
+        cls,
+        model: Model,
+        names: Sequence[Any],
+        *,
+        label: str | None = None,
+        sequence: Role = None,
+        time: Role = None,
+        step: Step | None = None,
+        features: Sequence[str] | None = None,
+        table: str = "df",
+        index: Sequence[Any] = (),
+        by_place: bool = False,
+    ) -> Columns:
+        """The columns that are named, or else those that the model remembers; `by_place`, names are only numbers."""
+        sequence, time = (
+            remembered(model, role, name, names, table, index)
+            for role, name in (("sequence", sequence), ("time", time))
+        )
+        marks = [name for name in (label, sequence, time) if name is not None]
+        for role, name in (("label", label), ("sequence", sequence), ("time", time)):
+            if name is not None:
+                _check_there(name, names, table, index, role, says_role=False)
+        chosen = features_of(model, names, features, marks, table, by_place)
+        check_text([*chosen, *marks], table)
+        step = model.settings.get("time_step") if step is None and time is not None else step
+        return cls(tuple(chosen), label, sequence, time, checked_step(step, time))
+
+    @property
+    def marks(self) -> list[str]:
+        """All but the samples."""
+        return [name for name in (self.label, self.sequence, self.time) if name is not None]
+
+    def remembered_by(self, model: Model, step: float | None) -> Model:
+        """The model that remembers the columns, and the time of one step."""
+        settings = dict(model.settings) | {COLUMNS: {"label": self.label, "sequence": self.sequence, "time": self.time}}
+        if step is not None:
+            settings["time_step"] = float(step)
+        return replace(model, settings=settings)
+
+
+def checked_step(step: Step | None, time: str | None) -> float | None:
+    """The time of one step, which is positive and goes with a column of times."""
+    if step is not None and time is None:
+        raise TableError(f"step={step!r} goes with time", on_command_line="--step goes with --time")
+    return as_step(step)
+
+
+def remembered(
+    model: Model, role: str, name: Role, names: Sequence[Any], table: str = "df", index: Sequence[Any] = ()
+) -> str | None:
+    """The column of a role: the one that is named, or the one that the model remembers; None where there is none."""
+    if name is False:
+        return None
+    if name is not None:
+        return name
+    known = remembered_columns(model).get(role)
+    if known is not None and known not in names:
+        otherwise = "" if role == "label" else f", or say {role}=False"
+        there = no_column(known, names, index)
+        raise TableError(
+            f"{table} has {there}. The model was learned with it as the {role} column: name another with "
+            f"{role}={otherwise}",
+            on_command_line=f"--{role}: there is {there}{remembered_hint(role)}",
+        )
+    return known
+
+
+def remembered_hint(role: str) -> str:
+    """What to do on the command line where the column of a role, which the model remembers, is not there."""
+    otherwise = "" if role == "label" else f", or --no-{role}"
+    return f". The model was learned with it as the {role}: use --{role}{otherwise}"
+
+
+def _check_there(
+    name: Any, names: Sequence[Any], table: str, index: Sequence[Any], role: str, says_role: bool = True
+) -> None:
+    if name not in names:
+        there = no_column(name, names, index)
+        said = f"{role}: " if says_role else ""
+        raise TableError(f"{said}{table} has {there}", on_command_line=f"--{role}: there is {there}")
+
+
+def features_of(
+    model: Model,
+    names: Sequence[Any],
+    features: Sequence[str] | None,
+    marks: Sequence[str] = (),
+    table: str = "df",
+    by_place: bool = False,
+) -> list[str]:
+    """The columns that a model was learned from, in its order."""
+    if features is None and model.feature_names is not None:
+        missing = [name for name in model.feature_names if name not in names]
+        if missing:
+            there = no_column(missing[0], names)
+            raise TableError(
+                f"{table} has {there}. The model was learned from {missing[0]!r}",
+                on_command_line=f"there is {there}. The model needs {missing[0]!r}",
+            )
+        return list(model.feature_names)
+    chosen = [name for name in names if name not in marks] if features is None else as_names(features)
+    for name in chosen:
+        _check_there(name, names, table, (), "features", says_role=False)
+    if len(chosen) != model.n_features or len(set(chosen)) != len(chosen):
+        listed = ", ".join(map(str, chosen))
+        raise TableError(
+            f"the columns of samples are {listed}, the model was learned from {model.n_features}; name them in "
+            "features, in the order of training",
+            on_command_line=f"there are {len(chosen)} features ({listed}), the model was learned from "
+            f"{model.n_features}; use --features",
+        )
+    for name, expected in zip(chosen, model.feature_names or chosen, strict=True):
+        if name != expected and name in (model.feature_names or ()) and not by_place:
+            problem = f"features has {name!r} where the model was learned from {expected!r}"
+            raise TableError(problem, on_command_line=f"--{problem}")
+    return chosen

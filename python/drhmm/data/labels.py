@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from .user_warnings import warn
 Codes = npt.NDArray[np.int64]
 
 UNKNOWN = -1
+
+#: An integer as files write it.
+_INTEGER = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
 
 
 class UnseenLabelError(ValueError):
@@ -154,6 +158,27 @@ def _refuse_two_unknowns(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_],
         )
 
 
+def as_classes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Labels of a file as the classes that they mean: 1, 1.0 and "1" are one class, and so are True and "true"."""
+    if labels.dtype.kind in "mM":
+        return labels
+    meant = {_spelled(known): known for known in classes.tolist()} | {str(known): known for known in classes.tolist()}
+    found = np.empty(len(labels), dtype=object)
+    found[:] = [
+        None if label is None else meant.get(str(label), meant.get(_spelled(label), label)) for label in labels.tolist()
+    ]
+    return found
+
+
+def _spelled(label: Any) -> str:
+    """An integer without a fraction of zeros, a truth value in lower case, and other labels as they are."""
+    text = str(label)
+    number = _INTEGER.fullmatch(text)
+    if number is not None:
+        return number[1]
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
 def encode(
     labels: npt.NDArray[Any],
     classes: npt.NDArray[Any],
@@ -173,3 +198,23 @@ def encode(
         label, row = labels[place : place + 1].tolist()[0], sequences.row(place)
         raise UnseenLabelError(label, row, classes)
     return codes
+
+
+def read_labels(
+    y: npt.ArrayLike | None, sequences: Sequences, n_states: int | None, allow_one: bool, unknown: Any
+) -> tuple[npt.NDArray[Any], Codes]:
+    """Classes and codes; without any label, the classes are 0..n_states-1 and every code is unknown."""
+    if y is None:
+        classes, codes = np.arange(0), np.full(len(sequences.samples), UNKNOWN, dtype=np.int64)
+    else:
+        classes, codes = learn_classes(as_labels(y, sequences), sequences, allow_one, unknown)
+    if len(classes) == 0:
+        if n_states is None:
+            raise ValueError(
+                "n_states is needed where no time step is labelled; without it, DensityRatioHMM requires y to be "
+                "passed, but the target y is None or holds no known label"
+            )
+        return np.arange(n_states), codes
+    if n_states is not None and n_states != len(classes):
+        raise ValueError(f"n_states is {n_states}, but y has {len(classes)} classes: {classes.tolist()}")
+    return classes, codes

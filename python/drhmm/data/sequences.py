@@ -45,6 +45,11 @@ class Sequences:
         return self.dtype == np.float32
 
     @property
+    def given(self) -> npt.NDArray[Any]:
+        """Samples in the precision in which they came."""
+        return self.samples.astype(self.dtype, copy=False)
+
+    @property
     def unbroken(self) -> Lengths:
         """Lengths of the stretches without a gap: a window never reaches across one."""
         if self.dt is None:

@@ -69,6 +69,9 @@ FEWEST_DISTANCES = 10
 FEWEST_RISES = 50
 
 
+#: Times that are subtracted at once.
+BLOCK = 1 << 16
+
 #: Seconds that times go back when clocks do: an hour, less the time between two rows.
 AN_HOUR = (1800, 3600)
 
@@ -167,9 +170,13 @@ def _differences(before: npt.NDArray[Any], now: npt.NDArray[Any]) -> Array:
         return _differences(before.view(np.int64), now.view(np.int64)) / ticks
     if now.dtype.kind not in "iu":
         return np.asarray(now - before, dtype=np.float64)
-    # Modulo 2^64, a difference of the smaller from the larger never overflows.
-    sizes = np.maximum(now, before).astype(np.uint64) - np.minimum(now, before).astype(np.uint64)
-    return np.asarray(np.where(now >= before, 1.0, -1.0) * sizes, dtype=np.float64)
+    differences = np.empty(len(now))
+    for begin in range(0, len(now), BLOCK):
+        one, other = now[begin : begin + BLOCK], before[begin : begin + BLOCK]
+        # Modulo 2^64, a difference of the smaller from the larger never overflows.
+        sizes = np.maximum(one, other).astype(np.uint64) - np.minimum(one, other).astype(np.uint64)
+        differences[begin : begin + BLOCK] = np.where(one >= other, 1.0, -1.0) * sizes
+    return differences
 
 
 def _backwards(before: Any, now: Any) -> str:

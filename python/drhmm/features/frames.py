@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..data.checks import LARGEST, Array, Lengths, check_integer, read_only
+from ..data.checks import LARGEST, Array, Lengths, read_only
 from ..data.tables import columns_named
 from ..data.user_warnings import warn
 
@@ -120,14 +120,6 @@ MOST_BY_DEFAULT = 500
 
 #: Kernel centres at most: their Gram matrix takes 1.2 GB.
 MOST_CENTERS = 12_000
-
-
-def check_basis(n_basis: Any) -> None:
-    """Raise a ValueError for a number of kernel centres that is none."""
-    if n_basis is not None and not (isinstance(n_basis, str) and n_basis == "auto"):
-        if isinstance(n_basis, str):
-            raise ValueError(f"n_basis must be a number, 'auto' or None, got {n_basis!r}")
-        check_integer(n_basis, "n_basis", low=1)
 
 
 def basis_size(n_basis: int | str | None, n_frames: int, n_states: int) -> int:

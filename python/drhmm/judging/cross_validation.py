@@ -97,7 +97,7 @@ def cross_validate(
         owners = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
     elif len(sequences.lengths) > 1:
         owners = sequences.arrange(as_values(sequence_id, "sequence_id"))
-    samples: Any = sequences.samples.astype(sequences.dtype, copy=False)
+    samples: Any = sequences.given
     samples = samples if names is None else NamedColumns(samples, names)
     model = clone(estimator).fit(samples, labels, lengths=sequences.unbroken).model_
     model.check_method(method, METHODS, lag)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from ..data.checks import Array, Lengths
+from ..data.sequences import Sequences
 from ..evidence.pool_members import AHEAD, AheadMember, ContextMember, Sums, added
 from ..evidence.pooled import least_ratio_of
-from ..features.context import Context, rows_ahead
-from ..ratios.learner import Trained
+from ..features.context import MOST_COLUMNS, Context, learn_context, rows_ahead
+from ..features.frames import Framing
+from ..ratios.learner import Learner, Trained
+from ..ratios.pool import Pool
 from .training_frames import TrainingFrames
 
 #: Ridges over the number of frames, among which the held-out squared loss chooses.
@@ -121,3 +127,14 @@ def _moments(past: Context, samples: Array, lengths: Lengths, weights: Array) ->
     mean = first / max(count, 1)
     spread = np.sqrt(np.maximum(second / max(count, 1) - mean**2, 0.0)) + LEAST_SPREAD
     return origin + mean, spread
+
+
+def context_maker(
+    context: Any, learner: Learner, framing: Framing, sequences: Sequences, random_state: np.random.RandomState
+) -> Callable[[float], Context] | None:
+    """What makes the features of the past for a mean stay; None where the pool does not look at it."""
+    is_default = isinstance(learner, Pool) and learner.sources is None
+    if context is None or not is_default or framing.n_columns > MOST_COLUMNS:
+        return None
+    longest = None if isinstance(context, str) else int(context)
+    return lambda stay: learn_context(framing, sequences.samples, sequences.lengths, stay, longest, random_state)

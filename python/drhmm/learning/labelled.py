@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import recursion
 from ..chain.durations import Durations, Stays
+from ..chain.tempering import tempered
 from ..chain.transitions import ChainRules, count_transitions
-from ..data.checks import Array
+from ..chain.unknown_state import Novelty
+from ..data.checks import Array, read_only
 from ..data.user_warnings import warn
 from ..evidence.pool_members import AheadMember
-from ..evidence.pooled import least_ratio_of
+from ..evidence.pooled import PooledEvidence, least_ratio_of, warn_of_far_classes
 from ..evidence.tunings import Tuning
 from ..evidence.unknown import beside, learn_novelty
 from ..features.context import Context
+from ..features.frames import Framing
 from ..model import Model
-from ..ratios.learner import Learner, Trained, checked_log_ratios
+from ..ratios.learner import Learner, Trained, checked_log_ratios, class_shares
+from ..ratios.pool import evidence_of
 from ..system.progress import no_progress, progress_bar
+from ..tuning.kernel_search import Selection
 from ..tuning.scales import Choice, HeldOutSmoothing
 from .context import learn_context_members
 from .em import EMResult, run_em
 from .starts import best_starts
-from .training_frames import FEW, TrainingFrames
+from .training_frames import FEW, SCALE_REASON, TYPICAL, TrainingFrames, typical_values
 
 #: By how much shapes of durations must lower the objective, in units of the square root of the number of runs.
 SHAPE_LEAD = 0.25
@@ -71,6 +78,12 @@ class Learned:
     history: list[float] = field(default_factory=list)
     others: dict[str, Choice] = field(default_factory=dict)
     past: Context | None = None
+
+    @property
+    def selection(self) -> Selection | None:
+        """The cross-validation table of kernels, if there was one."""
+        found = (getattr(one.source, "selection_", None) for one in self.trained)
+        return next((selection for selection in found if selection is not None), None)
 
     @property
     def tunings(self) -> dict[str, Tuning]:
@@ -206,6 +219,39 @@ def _choice(
     """Scales, temper and prior shift from the held-out log ratios of all members."""
     members = {one.name: None if one.held_out is None else training.spread(one.held_out) for one in trained}
     return smoothing.choose(members, prior, *learner.usual_scales(len(trained)))
+
+
+def model_of(
+    learned: Learned,
+    training: TrainingFrames,
+    framing: Framing,
+    classes: npt.NDArray[Any],
+    feature_names: tuple[str, ...] | None,
+    novelty: Novelty | None,
+    settings: Mapping[str, Any],
+) -> Model:
+    """The model of what was learned, without evidence for the unknown; ``settings`` are those to record."""
+    prior = read_only(class_shares(learned.targets, training.weights))
+    transmat, startprob, tempering = tempered(learned.transmat, learned.startprob, learned.choice.temper, prior)
+    evidence = evidence_of(learned.trained, framing, prior, learned.choice, learned.past)
+    known = training.known
+    if isinstance(evidence, PooledEvidence) and evidence.is_kernels_alone and known.any():
+        codes = training.codes[training.rows][known]
+        warn_of_far_classes(evidence.reach(training.frames[known], codes), classes)
+    typical = typical_values(training.samples[training.rows], learned.targets.argmax(axis=1), len(classes))
+    return Model(
+        classes,
+        transmat,
+        startprob,
+        prior,
+        evidence,
+        novelty,
+        feature_names,
+        {**settings, SCALE_REASON: learned.choice.reason, TYPICAL: typical},
+        learned.stages,
+        tempering,
+        other_tunings=learned.tunings,
+    )
 
 
 def with_novelty(

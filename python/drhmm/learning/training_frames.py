@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,12 @@ from ..data.labels import UNKNOWN, Codes
 from ..data.sequences import Sequences
 from ..data.user_warnings import warn
 from ..features.frames import Framing, complete_rows
-from ..ratios.learner import Task
 from ..system.progress import Progress
 from ..tuning.folds import folds_of
 from ..tuning.kernel_search import Judge
+
+if TYPE_CHECKING:
+    from ..ratios.learner import Task
 
 #: A class or a state with fewer frames than this is hardly learned.
 FEW = 3
@@ -120,6 +122,8 @@ class TrainingFrames:
 
     def task(self, targets: Array, judge: Judge | None = None, progress: Progress | None = None) -> Task:
         """What a ratio source learns from."""
+        from ..ratios.learner import Task  # which brings scikit-learn: inference does without
+
         weighted = self.given_weights is not None
         return Task(self.frames, targets, self.weights, self.folds, weighted, judge, progress)
 

@@ -5,6 +5,11 @@ needs several. Without one, it makes a figure through pyplot: a notebook shows i
 ``plt.savefig("picture.png")`` keeps it, ``plt.close()`` frees it.
 """
 
+try:
+    import matplotlib as _  # noqa: F401
+except ImportError as error:
+    raise ImportError(f'pictures need matplotlib: pip install "drhmm[plot]" ({error})') from None
+
 from .alarms import alarms
 from .calibration import calibration, calibration_error
 from .durations import durations

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import _core
-from ..data.checks import Array, as_samples, check_number, check_searched, read_only, thread_count
+from ..data.checks import Array, as_samples, check_number, check_number_or_auto, check_searched, read_only, thread_count
 from ..evidence.pool_members import AdditiveMember, GaussianMember, KernelMember, Member, Sums, added
 from ..evidence.pooled import frame_log_ratios, least_ratio_of
-from ..features.frames import basis_size, check_basis, choose_centers, median_distance, random_state_of
+from ..features.frames import basis_size, choose_centers, median_distance, random_state_of
 from ..system.threads import with_own_threads
 from ..tuning.folds import N_FOLDS, contiguous_folds
 from ..tuning.kernel_search import DEFAULT_RHO, DEFAULT_SIGMA, START_SIGMA, Selection, select
@@ -267,7 +267,7 @@ class LeastSquares(MemberSource):
 
     def check_parameters(self) -> None:
         """Raise a ValueError that names the first setting out of range."""
-        check_basis(self.n_basis)
+        check_number_or_auto(self.n_basis, "n_basis", low=1)
         check_searched(self.sigma, "sigma")
         check_searched(self.rho, "rho")
         super().check_parameters()

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..data.checks import Array, Lengths, check_number, thread_count
+from ..data.checks import Array, Lengths, check_choice, check_number, check_number_or_auto, thread_count
 from ..evidence.pooled import Evidence, pooled_evidence
 from ..evidence.tunings import Tuning
 from ..evidence.unknown import NoveltyEvidence, beside
 from ..features.context import Context
-from ..features.frames import Framing, check_basis, complete_rows, random_state_of
+from ..features.frames import Framing, complete_rows, random_state_of
 from ..system.threads import limited_threads, with_own_threads
 from ..tuning.folds import contiguous_folds
 from ..tuning.scales import Choice
@@ -107,7 +107,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
 
     def check_parameters(self) -> None:
         """Raise an error that names the first invalid setting."""
-        check_basis(self.n_basis)
+        check_number_or_auto(self.n_basis, "n_basis", low=1)
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
         thread_count(self.n_threads)
         if self.sources is not None:
@@ -190,6 +190,21 @@ class _FirstFollows:
         task = replace(self.task, targets=targets)
         joined = [one for other in self.others for one in other.learn(task, True)] if hold_out else []
         return named([*self.updates.trained(targets, hold_out), *joined])
+
+
+def source_of(ratio: Any, random_state: np.random.RandomState, paper: bool, **settings: Any) -> Any:
+    """The source that a name stands for, or a copy of a source, not fitted; with ``paper``, kernels alone."""
+    if isinstance(ratio, str):
+        check_choice(ratio, "ratio", ("pool", "least-squares"))
+        kind = Pool if ratio == "pool" and not paper else LeastSquares
+        source: Any = kind(**settings, random_state=random_state.randint(2**31))
+    else:
+        source = copy.deepcopy(check_source(ratio))
+        if getattr(source, "random_state", 0) is None:
+            source.random_state = random_state.randint(2**31)
+    if hasattr(source, "check_parameters"):
+        source.check_parameters()
+    return source
 
 
 def evidence_of(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..chain.unknown_state import among_known
-from ..data.checks import Lengths, Steps, check_choice
-from ..model import METHODS, PATH_METHODS, Model, PathMethod
+from ..data.checks import check_choice
+from ..data.columns import TableError
+from ..data.sequences import Sequences
+from ..exceptions import ImpossibleDataError
+from ..model import PATH_METHODS, Model, PathMethod
 
 #: Columns of every result.
 RESULTS = ("state", "probability", "novelty")
@@ -28,28 +32,42 @@ def result_names(model: Model, method: str = "smooth", probabilities: bool = Fal
     return names + [probability_name(label) for label in model.classes.tolist() if probabilities]
 
 
+def refuse_results(
+    columns: Sequence[str], table: str, model: Model, method: str = "smooth", probabilities: bool = False
+) -> None:
+    """Raise a TableError if a table has a column that the result adds."""
+    for name in result_names(model, method, probabilities):
+        if name in columns:
+            raise TableError(
+                f"{table} has a column {name!r} already, the name of a column of the result: drop or rename it",
+                on_command_line=f"the column {name!r} has the name of a column of the result",
+            )
+
+
 def results(
     model: Model,
-    X: Any,
-    lengths: Lengths,
-    dt: Steps | None,
+    sequences: Sequences,
     *,
     method: PathMethod = "smooth",
     lag: int | None = None,
     probabilities: bool = False,
     n_threads: int | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
-    """State, probability and novelty of rows of whole sequences, and the probability of each state if asked for."""
-    names = result_names(model, method, probabilities)
-    if method == "viterbi":
-        return {"state": model.predict(X, lengths=lengths, dt=dt, method=method, lag=lag, n_threads=n_threads)}
-    # One recursion for all: predict, predict_proba and novelty_proba are of the same posteriors.
-    sequences, threads = model._checked(X, lengths, None, dt, method, METHODS, lag, n_threads)
-    everything = model._all_posteriors(sequences, method, lag, threads)
-    known = among_known(everything, model.n_states)
+    """The number of the state of every row, its probability and novelty, and the probability of each state."""
+    X, lengths = sequences.given, sequences.lengths
+    checked, threads = model._checked(X, lengths, None, sequences.dt, method, PATH_METHODS, lag, n_threads)
+    try:
+        if method == "viterbi":
+            evidence = model._evidence(checked, threads, False)
+            return {"state": model._recurse("viterbi", evidence, checked, threads)}
+        # One recursion for all: predict, predict_proba and novelty_proba are of the same posteriors.
+        everything = model._all_posteriors(checked, method, lag, threads)
+    except ImpossibleDataError as error:
+        raise ImpossibleDataError(error.sequence, error.frame, sequences.row(error.row)) from None
+    known = among_known(everything, model.n_states, sequences.row)
     posteriors = known.astype(sequences.dtype, copy=False)
-    columns = {"state": model.classes[known.argmax(axis=1)], "probability": posteriors.max(axis=1)}
-    if "novelty" in names:
+    columns: dict[str, npt.NDArray[Any]] = {"state": known.argmax(axis=1), "probability": posteriors.max(axis=1)}
+    if "novelty" in result_names(model, method):
         columns["novelty"] = everything[:, -1].astype(sequences.dtype)
     for place, label in enumerate(model.classes.tolist() if probabilities else []):
         columns[probability_name(label)] = np.ascontiguousarray(posteriors[:, place])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from .. import _core
 from ..chain.durations import Durations
 from ..chain.native_chain import StageChain
 from ..chain.tempering import power, tempered, unreachable
-from ..data.checks import Array, Lengths
+from ..data.checks import LARGEST, Array, Lengths, as_floats, check_number
 
 #: Judged frames below which nothing can be said.
 FEWEST = 50
@@ -44,7 +45,32 @@ TEMPER_STEP = 1e-4
 SPOKEN = {"smooth": "smoothing", "filter": "filtering", "frame": "single frames"}
 
 #: The most that one held-out frame may say against a state, in nats.
-LARGEST = 500.0
+MOST_NATS = 500.0
+
+
+def given_scales(scale: Any) -> Array | None:
+    """Evidence scales that are not learned, (1,) or (M,); None where they are."""
+    if isinstance(scale, str) and scale == "cv":
+        return None
+    if not isinstance(scale, list | tuple) and np.ndim(scale) == 0:
+        return np.array([check_number(scale, "evidence_scale", low=1 / LARGEST, high=LARGEST)])
+    scales = as_floats(scale, "evidence_scale")
+    if scales.ndim != 1 or not ((scales >= 0) & (scales <= LARGEST)).all() or not scales.sum() > 0:
+        raise ValueError(f"evidence_scale must be positive numbers, one for each member, got {scale!r}")
+    return scales
+
+
+def given_temper(temper: Any, is_geometric: bool = True) -> float | None:
+    """The temper if it is not learned; None where it is. A chain whose stays are not geometric has none but 1."""
+    if isinstance(temper, str) and temper == "cv":
+        return None
+    temper = check_number(temper, "transition_temper", low=0, high=1, low_open=True)
+    if not is_geometric and temper != 1:
+        raise ValueError(
+            f"transition_temper={temper:g} goes with geometric stays: use transition_temper=1 with durations and "
+            "min_duration"
+        )
+    return float(temper)
 
 
 @dataclass(frozen=True)
@@ -169,6 +195,7 @@ class HeldOutSmoothing:
     def _frame_loss(self, evidence: Array) -> tuple[float, Array, float]:
         """Minus the log of p_i w_i / sum_j p_j w_j, and its derivatives."""
         judged = np.flatnonzero((self._codes >= 0) & ~np.isnan(evidence).any(axis=1))
+        assert self.log_prior is not None
         logs, truth = evidence[judged] + self.log_prior, self._codes[judged]
         logs = logs - logs.max(axis=1, keepdims=True)
         logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
@@ -195,7 +222,7 @@ class HeldOutSmoothing:
     def _rows_of(self, log_ratios: Array) -> Array:
         """The rows that are judged, their maximum at 0. A held-out estimate of zero is a guess: it excludes nothing."""
         own = log_ratios[self._rows]
-        softened: Array = np.maximum(own - own.max(axis=1, keepdims=True), -LARGEST)
+        softened: Array = np.maximum(own - own.max(axis=1, keepdims=True), -MOST_NATS)
         return softened
 
     def best(self, log_ratios: Array) -> float:
