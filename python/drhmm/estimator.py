@@ -32,12 +32,7 @@ from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_
 from .learning.context import context_maker
 from .learning.few_labels import learn_partly_labelled
 from .learning.labelled import Settings, learn_labelled, learn_unlabelled, model_of, with_novelty
-from .learning.training_frames import (
-    UNLABELLED,
-    TrainingFrames,
-    class_weights,
-    row_weights,
-)
+from .learning.training_frames import UNLABELLED, TrainingFrames, class_weights, row_weights
 from .ratios.learner import Learner, as_learner
 from .ratios.least_squares import LeastSquares
 from .ratios.pool import source_of

@@ -58,10 +58,7 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
     if labels.shape == (n_rows, 1):
         from sklearn.exceptions import DataConversionWarning
 
-        warn(
-            "A column-vector y was passed when a 1d array was expected; use y.ravel()",
-            DataConversionWarning,
-        )
+        warn("A column-vector y was passed when a 1d array was expected; use y.ravel()", DataConversionWarning)
         labels = labels[:, 0]
     if labels.shape != (n_rows,):
         are_lengths = labels.ndim == 1 and labels.dtype.kind in "iu" and labels.sum() == n_rows
@@ -108,7 +105,7 @@ def _warn_of_lost_class(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_]) 
     if classes == [0, 1] or classes[0] < UNKNOWN:
         warn(
             f"y has -1 in {int((~known).sum())} rows, which stands for an unknown label; if -1 is a class, use "
-            "unknown=None or other labels, and if it is none, unknown=-1 says so",
+            "unknown=None or other labels, and if it is none, unknown=-1 says so"
         )
 
 

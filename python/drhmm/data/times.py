@@ -144,7 +144,7 @@ def warn_of_times_among_features(samples: Array, lengths: Lengths, names: Sequen
             name = names[int(rises.argmax())]
             warn(
                 f"the feature {name!r} increases from row to row, as a time does, and new data will be beyond "
-                f"all that was learned from: {remedy}",
+                f"all that was learned from: {remedy}"
             )
 
 
@@ -159,7 +159,7 @@ def _warn_of_unsuitable_step(steps: Array, step: float, in_seconds: bool, name: 
     warn(
         f"column {name!r}: a step of {step:g}{unit} does not suit the times{usual}: {shares[0]:.1%} of the rows come "
         f"after a gap, and {shares[1]:.1%} are closer than half a step to the one before. Give another step, or no "
-        "column of times if rows follow one another all the same, such as business days",
+        "column of times if rows follow one another all the same, such as business days"
     )
 
 

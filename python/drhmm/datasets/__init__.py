@@ -5,14 +5,4 @@ from __future__ import annotations
 from .plant import FAULTS, sensors
 from .sequences import FREQUENCIES, blobs, markov_chain, moons, rings, sines, sines_training
 
-__all__ = [
-    "FAULTS",
-    "FREQUENCIES",
-    "blobs",
-    "markov_chain",
-    "moons",
-    "rings",
-    "sensors",
-    "sines",
-    "sines_training",
-]
+__all__ = ["FAULTS", "FREQUENCIES", "blobs", "markov_chain", "moons", "rings", "sensors", "sines", "sines_training"]

@@ -36,11 +36,7 @@ def wander(random: np.random.RandomState, n_samples: int, time_constant: float, 
 
 
 def places(
-    random: np.random.RandomState,
-    durations: Array,
-    n_samples: int,
-    kept_free: list[tuple[int, int]],
-    gap: int,
+    random: np.random.RandomState, durations: Array, n_samples: int, kept_free: list[tuple[int, int]], gap: int
 ) -> list[tuple[int, int]]:
     """Intervals of these durations at random places, `gap` apart from one another and from those kept free.
 

@@ -15,16 +15,7 @@ from ..data.checks import Array, Lengths, read_only
 from ..data.user_warnings import warn
 from ..features.context import Context
 from ..features.frames import Framing, fair_draw
-from .pool_members import (
-    AHEAD,
-    KINDS,
-    AdditiveMember,
-    AheadMember,
-    ContextMember,
-    GaussianMember,
-    KernelMember,
-    Member,
-)
+from .pool_members import AHEAD, KINDS, AdditiveMember, AheadMember, ContextMember, GaussianMember, KernelMember, Member
 from .tunings import Tuning
 from .unknown import NoveltyEvidence
 
@@ -255,7 +246,7 @@ def warn_of_far_classes(reach: Array, classes: npt.NDArray[Any]) -> None:
     if 0 < len(far) < len(classes):
         warn(
             f"no kernel centre is near the frames of class {', '.join(far)}, which the model can hardly predict: use "
-            "more centres (n_basis) or wider kernels (sigma)",
+            "more centres (n_basis) or wider kernels (sigma)"
         )
 
 

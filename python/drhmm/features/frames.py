@@ -91,7 +91,7 @@ def learn_framing(
     if constant.any():
         warn(
             f"X is constant, or differs by rounding only, in {columns_named(constant, names)}: what "
-            "never changed in training says nothing about the states, and predictions do not depend on it",
+            "never changed in training says nothing about the states, and predictions do not depend on it"
         )
         offset[constant], scale[constant] = 0.0, LARGEST
     if resist_outliers:
@@ -102,7 +102,7 @@ def learn_framing(
         if ruled.any():
             warn(
                 f"X has values in {columns_named(ruled, names)} so far from all others that they alone "
-                "would make the standard deviation: it was learned without them",
+                "would make the standard deviation: it was learned without them"
             )
             offset, scale = np.where(ruled, inner_offset, offset), np.where(ruled, inner_scale, scale)
     return Framing(origin + offset, scale, window)
@@ -136,10 +136,7 @@ def basis_size(n_basis: int | str | None, n_frames: int, n_states: int) -> int:
 
 
 def choose_centers(
-    frames: Array,
-    n_basis: int,
-    random_state: np.random.RandomState,
-    classes: npt.NDArray[np.int64] | None = None,
+    frames: Array, n_basis: int, random_state: np.random.RandomState, classes: npt.NDArray[np.int64] | None = None
 ) -> Array:
     """At most `n_basis` kernel centres: training frames, spread out by the seeding of k-means++.
 

@@ -122,11 +122,7 @@ def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
         "evidence": described,
         "novelty": None
         if novelty is None
-        else {
-            "rate": novelty.rate,
-            "duration": novelty.duration,
-            "evidence": _describe_novelty(evidence.novelty),
-        },
+        else {"rate": novelty.rate, "duration": novelty.duration, "evidence": _describe_novelty(evidence.novelty)},
         "temper": 1.0 if model.tempering is None else model.tempering.temper,
         "stages": None if stages is None else {name: getattr(stages, name).tolist() for name in STAGES},
         "tunings": {

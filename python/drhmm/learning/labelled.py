@@ -172,15 +172,14 @@ def learn_unlabelled(
     assert best is not None
     if not best.converged:
         warn(
-            f"EM did not converge in max_iter={settings.max_iter} iterations (tol={settings.tol:g})",
-            ConvergenceWarning,
+            f"EM did not converge in max_iter={settings.max_iter} iterations (tol={settings.tol:g})", ConvergenceWarning
         )
     counts = np.bincount(best.targets.argmax(axis=1), minlength=training.n_states)
     tiny = [f"{state} ({count})" for state, count in enumerate(counts) if count < FEW]
     if tiny and len(training.rows) >= FEW * training.n_states:
         warn(
             f"EM ended with fewer than {FEW} frames of state {', '.join(tiny)}; n_states may be too large for these "
-            "data, or n_init too small",
+            "data, or n_init too small"
         )
     chain = best.transmat, best.startprob, best.stages
     smoothing = _smoothing(training, chain, settings)

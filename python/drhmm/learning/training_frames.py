@@ -156,16 +156,14 @@ class TrainingFrames:
             f"{label!r} ({int(count)})" for label, count in zip(classes.tolist(), counts, strict=True) if count < FEW
         ]
         if few:
-            warn(
-                f"fewer than {FEW} complete frames have the label {', '.join(few)}: too few to learn what is typical",
-            )
+            warn(f"fewer than {FEW} complete frames have the label {', '.join(few)}: too few to learn what is typical")
 
     def warn_of_few_frames(self) -> None:
         """Warn if there are fewer frames than a handful for every state."""
         if len(self.rows) < FEW * self.n_states:
             warn(
                 f"there are {len(self.rows)} complete frames for {self.n_states} states: states that EM finds in fewer "
-                f"than {FEW} frames each are accidental",
+                f"than {FEW} frames each are accidental"
             )
 
     def spread(self, values: Array) -> Array:
@@ -183,7 +181,7 @@ def _warn_of_missing_frames(sequences: Sequences, window: int, n_complete: int) 
         warn(
             f"{n_windows - n_complete} of {n_windows} frames were left out of learning: {n_missing} of "
             f"{len(sequences.samples)} rows of X have a NaN"
-            + (f", and each is in up to window={window} frames" if window > 1 else ""),
+            + (f", and each is in up to window={window} frames" if window > 1 else "")
         )
 
 

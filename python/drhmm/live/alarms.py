@@ -309,7 +309,7 @@ def _warn_of_missing(samples: Array, names: Sequence[str] | None) -> None:
     if missing[worst] >= max(MOST_MISSING * len(samples), 1):
         warn(
             f"column {worst if names is None else repr(names[worst])} is missing in {missing[worst]} of "
-            f"{len(samples)} rows: no alarm can begin there",
+            f"{len(samples)} rows: no alarm can begin there"
         )
 
 
@@ -334,7 +334,7 @@ def make_alarm(
     if excursions.n_frames < period / asked:
         warn(
             f"{source} have {excursions.n_frames} time steps, fewer than the {period / asked:g} in which a false alarm "
-            "is asked for: the level is extrapolated; give more normal data",
+            "is asked for: the level is extrapolated; give more normal data"
         )
     # Either may sound: each has half of the false alarms.
     expected = asked / period * excursions.n_frames / 2

@@ -11,16 +11,7 @@ import numpy.typing as npt
 
 from .. import _core
 from ..chain.unknown_state import among_known
-from ..data.checks import (
-    LONGEST_GAP,
-    Array,
-    as_matrix,
-    as_sample,
-    as_steps,
-    check_integer,
-    refuse_masked,
-    thread_count,
-)
+from ..data.checks import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, refuse_masked, thread_count
 from ..data.tables import values_by_name
 from ..exceptions import SnapshotError
 from ..recursion import raise_failure
@@ -332,13 +323,7 @@ class StreamBatch(_Live):
     _KIND = "batch"
 
     def __init__(
-        self,
-        model: Model,
-        n: int = 0,
-        lag: int = 0,
-        *,
-        n_threads: int | None = None,
-        alarm: Alarm | None = None,
+        self, model: Model, n: int = 0, lag: int = 0, *, n_threads: int | None = None, alarm: Alarm | None = None
     ) -> None:
         super().__init__(model, lag, alarm)
         thread_count(n_threads)

@@ -13,13 +13,4 @@ from .least_squares import Additive, Gaussian, LeastSquares
 from .pool import Pool
 from .two_class import TwoClass
 
-__all__ = [
-    "Additive",
-    "FromClassifier",
-    "FromDensities",
-    "Gaussian",
-    "LeastSquares",
-    "Pool",
-    "RatioSource",
-    "TwoClass",
-]
+__all__ = ["Additive", "FromClassifier", "FromDensities", "Gaussian", "LeastSquares", "Pool", "RatioSource", "TwoClass"]

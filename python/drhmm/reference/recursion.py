@@ -175,11 +175,7 @@ def transition_posteriors(
 
 
 def draw_paths(
-    log_ratios: Array,
-    transmat: Matrices,
-    startprob: Array,
-    uniforms: Array,
-    which: npt.NDArray[np.int64] | None = None,
+    log_ratios: Array, transmat: Matrices, startprob: Array, uniforms: Array, which: npt.NDArray[np.int64] | None = None
 ) -> npt.NDArray[np.int64]:
     """Paths from the posterior, one for each row of uniform numbers (n, T), by forward filtering, backward sampling."""
     matrices, own = _steps(transmat, which, len(log_ratios))
