@@ -22,7 +22,8 @@ from .data.hints import by_name
 from .data.sequences import Sequences, as_sequences
 from .data.tables import feature_names_of, names_mismatch
 from .data.user_warnings import warn
-from .evidence.pooled import Evidence, PooledEvidence
+from .evidence.from_sources import Evidence
+from .evidence.pooled import PooledEvidence
 from .evidence.tunings import Tuning
 from .evidence.unknown import NoveltyEvidence
 from .exceptions import ImpossibleDataError

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,65 +24,6 @@ LARGEST_LEAST_RATIO = 0.5
 
 #: Summed features of a frame below which no centre is near: those of a single centre at three kernel widths.
 NEAR = math.exp(-4.5)
-
-
-class Evidence(Protocol):
-    """What a model needs of its evidence."""
-
-    @property
-    def framing(self) -> Framing:
-        """How frames are made from samples."""
-        ...
-
-    @property
-    def evidence_scale(self) -> float:
-        """The exponent of the ratios, summed over members where there are several."""
-        ...
-
-    @property
-    def scales(self) -> dict[str, float]:
-        """The exponent of each member."""
-        ...
-
-    @property
-    def prior_shift(self) -> float:
-        """How much the class shares count beside the ratios, beta."""
-        ...
-
-    @property
-    def history(self) -> int:
-        """Samples that a stream remembers for the context; 0 without it."""
-        ...
-
-    @property
-    def novelty(self) -> NoveltyEvidence | None:
-        """Evidence for the unknown, if it was learned."""
-        ...
-
-    @property
-    def sees_novelty(self) -> bool:
-        """Whether there is evidence for the unknown, learned or left by kernels."""
-        ...
-
-    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
-        """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
-        ...
-
-    def log_ratios_with_novelty(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
-        """Log w_i(y_t) and log w_*(y_t), shape (T, S + 1); rows of NaN where a frame is missing."""
-        ...
-
-    def with_novelty(self, novelty: NoveltyEvidence) -> Evidence:
-        """The same with evidence for the unknown."""
-        ...
-
-    def retuned(self, tuning: Tuning) -> Evidence:
-        """The same members with the exponents and the prior shift of a tuning."""
-        ...
-
-    def streamed(self, with_novelty: bool) -> _core.PooledRatio | Callable[[Array], Array]:
-        """What turns single frames into log ratios: the native core, or a function of frames (k, D)."""
-        ...
 
 
 def least_ratio_of(floor: float, n_states: int) -> float:

@@ -15,7 +15,8 @@ from ..chain.tempering import tempered
 from ..chain.transitions import ChainRules
 from ..data.checks import Array
 from ..data.labels import UNKNOWN
-from ..ratios.learner import Learner, checked_log_ratios, class_shares
+from ..evidence.from_sources import checked_log_ratios
+from ..ratios.learner import Learner, class_shares
 from .em import clamped, run_em
 from .labelled import Learned, Settings, learn_labelled, learn_unlabelled
 from .training_frames import TrainingFrames

@@ -17,6 +17,7 @@ from ..chain.transitions import ChainRules, count_transitions
 from ..chain.unknown_state import Novelty
 from ..data.checks import Array, read_only
 from ..data.user_warnings import warn
+from ..evidence.from_sources import checked_log_ratios
 from ..evidence.pool_members import AheadMember
 from ..evidence.pooled import PooledEvidence, least_ratio_of, warn_of_far_classes
 from ..evidence.tunings import Tuning
@@ -24,7 +25,7 @@ from ..evidence.unknown import beside, learn_novelty
 from ..features.context import Context
 from ..features.frames import Framing
 from ..model import Model
-from ..ratios.learner import Learner, Trained, checked_log_ratios, class_shares
+from ..ratios.learner import Learner, Trained, class_shares
 from ..ratios.pool import evidence_of
 from ..system.progress import no_progress, progress_bar
 from ..tuning.kernel_search import Selection

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ..data.checks import Array, check_choice, check_number, refuse_masked
-from .learner import accepts_weights, as_training, check_fitted, class_shares, hard_or_repeated, without_evidence
+from ..evidence.from_sources import without_evidence
+from .learner import accepts_weights, as_training, check_fitted, class_shares, hard_or_repeated
 
 
 class FromClassifier(BaseEstimator):  # type: ignore[misc]

@@ -12,7 +12,8 @@ from sklearn.model_selection import KFold
 from sklearn.neighbors import KernelDensity
 
 from ..data.checks import Array, refuse_masked
-from .learner import accepts_weights, as_training, check_fitted, hard_or_repeated, without_evidence
+from ..evidence.from_sources import without_evidence
+from .learner import accepts_weights, as_training, check_fitted, hard_or_repeated
 
 
 class FromDensities(BaseEstimator):  # type: ignore[misc]

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.checks import LARGEST, Array, as_floats, as_matrix, as_samples
+from ..data.checks import LARGEST, Array, as_floats, as_samples
+from ..evidence.from_sources import checked_log_ratios
 from ..evidence.pool_members import Member
 from ..system.progress import Progress
 from ..tuning.kernel_search import Judge
@@ -138,22 +139,6 @@ def check_width(sigma: float, centers: Array) -> None:
     # The core multiplies centres with each other, and with samples of the largest allowed size.
     if apart * max(apart, LARGEST) > LARGEST**3 * sigma**2:
         raise ValueError(f"sigma={sigma:g} is too small for centres that are {apart:g} from their mean")
-
-
-def checked_log_ratios(source: RatioSource, frames: Array, n_states: int) -> Array:
-    """The log ratios of a source, with the shape and the values that the recursions need."""
-    log_ratios = as_matrix(source.log_ratios(frames), "log_ratios")
-    if log_ratios.shape != (len(frames), n_states):
-        raise ValueError(
-            f"{source!r} returned log ratios of shape {log_ratios.shape} instead of {(len(frames), n_states)}"
-        )
-    return without_evidence(log_ratios)
-
-
-def without_evidence(log_ratios: Array) -> Array:
-    """Rows in which every class estimates 0 carry no evidence: all w_ij = 1."""
-    excluded = np.isneginf(log_ratios).all(axis=1, keepdims=True)
-    return np.where(excluded, 0.0, log_ratios)
 
 
 def hard_or_repeated(

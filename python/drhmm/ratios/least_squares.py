@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from .. import _core
 from ..data.checks import Array, as_samples, check_number, check_number_or_auto, check_searched, read_only, thread_count
+from ..evidence.from_sources import without_evidence
 from ..evidence.pool_members import AdditiveMember, GaussianMember, KernelMember, Member, Sums, added
 from ..evidence.pooled import frame_log_ratios, least_ratio_of
 from ..features.frames import basis_size, choose_centers, median_distance, random_state_of
@@ -28,7 +29,6 @@ from .learner import (
     check_width,
     class_shares,
     equal_scales,
-    without_evidence,
 )
 
 #: The largest number of kernel centres in the search for sigma, rho and the evidence scale.

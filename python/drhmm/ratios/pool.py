@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..data.checks import Array, Lengths, check_choice, check_number, check_number_or_auto, thread_count
-from ..evidence.pooled import Evidence, pooled_evidence
-from ..evidence.tunings import Tuning
-from ..evidence.unknown import NoveltyEvidence, beside
+from ..data.checks import Array, check_choice, check_number, check_number_or_auto, thread_count
+from ..evidence.from_sources import Evidence, SourceEvidence, checked_log_ratios
+from ..evidence.pooled import pooled_evidence
 from ..features.context import Context
-from ..features.frames import Framing, complete_rows, random_state_of
-from ..system.threads import limited_threads, with_own_threads
+from ..features.frames import Framing, random_state_of
+from ..system.threads import with_own_threads
 from ..tuning.folds import contiguous_folds
 from ..tuning.scales import Choice
 from .learner import (
     Learner,
-    RatioSource,
     Task,
     Trained,
     Updates,
@@ -30,7 +28,6 @@ from .learner import (
     check_fitted,
     check_masses,
     check_source,
-    checked_log_ratios,
     equal_scales,
     named,
 )
@@ -221,80 +218,3 @@ def evidence_of(
         return pooled_evidence(framing, prior, floors.pop(), members, choice.prior_shift, past)
     sources = {one.name: one.source for one, _ in used if one.source is not None}
     return SourceEvidence(framing, prior, sources, [float(scale) for _, scale in used], choice.prior_shift)
-
-
-@dataclass(frozen=True)
-class SourceEvidence:
-    """Evidence from fitted ratio sources of the user: makes the frames here, and asks the sources for ratios."""
-
-    framing: Framing
-    prior: Array
-    sources: dict[str, RatioSource]
-    exponents: Sequence[float]
-    prior_shift: float = 0.0
-    novelty: NoveltyEvidence | None = None
-
-    def __str__(self) -> str:
-        return " and ".join(self.sources)
-
-    @property
-    def sees_novelty(self) -> bool:
-        """Whether evidence for the unknown was learned."""
-        return self.novelty is not None
-
-    @property
-    def scales(self) -> dict[str, float]:
-        """The exponent of each source."""
-        return dict(zip(self.sources, self.exponents, strict=True))
-
-    @property
-    def evidence_scale(self) -> float:
-        """The sum of the exponents."""
-        return sum(self.exponents)
-
-    def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
-        """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
-        with limited_threads(n_threads):
-            return self._frame_log_ratios(self.framing.frames(samples, lengths))
-
-    def log_ratios_with_novelty(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
-        """Log w_i(y_t) such that sum_i p_i w_i = 1, and log w_*(y_t), shape (T, S + 1)."""
-        with limited_threads(n_threads):
-            return self._frame_log_ratios_with_novelty(self.framing.frames(samples, lengths), n_threads)
-
-    @property
-    def history(self) -> int:
-        """Sources read single frames."""
-        return 0
-
-    def with_novelty(self, novelty: NoveltyEvidence) -> SourceEvidence:
-        """The same with evidence for the unknown."""
-        return replace(self, novelty=novelty)
-
-    def retuned(self, tuning: Tuning) -> SourceEvidence:
-        """The same sources with the exponents and the prior shift of a tuning."""
-        scales = [tuning.scales.get(name, 0.0) for name in self.sources]
-        return replace(self, exponents=scales, prior_shift=tuning.prior_shift)
-
-    def streamed(self, with_novelty: bool) -> Callable[[Array], Array]:
-        """What turns single frames into log ratios."""
-        return self._frame_log_ratios_with_novelty if with_novelty else self._frame_log_ratios
-
-    def _frame_log_ratios_with_novelty(self, frames: Array, n_threads: int = 1) -> Array:
-        assert self.novelty is not None
-        rows = np.flatnonzero(complete_rows(frames))
-        evidence = np.full((len(frames), len(self.prior) + 1), np.nan)
-        if len(rows) > 0:
-            known, complete = self._frame_log_ratios(frames[rows]), np.ascontiguousarray(frames[rows])
-            evidence[rows] = beside(known, self.novelty.log_evidence(complete, n_threads), self.prior)
-        return evidence
-
-    def _frame_log_ratios(self, frames: Array) -> Array:
-        rows = np.flatnonzero(complete_rows(frames))
-        log_ratios = np.full((len(frames), len(self.prior)), np.nan)
-        if len(rows) > 0:
-            logs = np.log(self.prior)
-            log_ratios[rows] = self.evidence_scale * self.prior_shift * (logs - logs.mean())
-            for source, scale in zip(self.sources.values(), self.exponents, strict=True):
-                log_ratios[rows] += scale * checked_log_ratios(source, frames[rows], len(self.prior))
-        return log_ratios
