@@ -58,16 +58,13 @@ def load(path: str | os.PathLike[str]) -> Model:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
+    >>> import pathlib, tempfile
     >>> import drhmm
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
-    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
+    >>> model = drhmm.DensityRatioHMM(random_state=0).fit(X, y).model_
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model.save(Path(folder) / "model.drhmm")
-    ...     served = drhmm.load(Path(folder) / "model.drhmm")
+    ...     model.save(pathlib.Path(folder, "model.drhmm"))
+    ...     served = drhmm.load(pathlib.Path(folder, "model.drhmm"))
     >>> bool((served.predict(X) == model.predict(X)).all())
     True
     """

@@ -52,12 +52,10 @@ def cross_validate(
     ----------
     estimator : DensityRatioHMM
         The settings; it is not changed.
-    X : array of shape (T, d), or list of such arrays
-        Samples.
+    X, lengths, sequence_id
+        As in `DensityRatioHMM.fit`.
     y : array of shape (T,), or list of such arrays
         True labels; time steps of unknown label, as in `DensityRatioHMM`, are learned from but do not count.
-    lengths, sequence_id
-        As in `DensityRatioHMM.fit`.
     dt
         As in `Model.predict_proba`; in learning a gap ends a sequence.
     n_folds : int, optional

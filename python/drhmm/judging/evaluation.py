@@ -16,7 +16,7 @@ from ..data.labels import UNKNOWN, Codes, as_labels, bridged, encode
 from ..data.sequences import Sequences, numbered_by_appearance
 from ..evidence.calibration import bins_of, error_of
 from ..model import METHODS, Method, Model
-from .text_tables import TextTable, printable, share
+from .text_tables import Shown, TextTable, printable, share
 
 if TYPE_CHECKING:
     from ..estimator import DensityRatioHMM
@@ -38,7 +38,7 @@ SPOKEN = {"smooth": "smoothed", "filter": "filtered", "frame": "each time step a
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Shown):
     """How good a model is on labelled sequences; prints as tables, also in a notebook.
 
     Attributes
@@ -89,6 +89,9 @@ class Evaluation:
     ['accuracy', 'baseline']
     >>> [table.title for table in evaluation.tables()][1]
     'classes'
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     evaluation.save_html(pathlib.Path(folder, "report.html"))
     """
 
     classes: npt.NDArray[Any]
@@ -219,25 +222,12 @@ class Evaluation:
         ]
 
     def __str__(self) -> str:
-        hint = [] if self.hint is None else [self.hint]
-        return "\n\n".join([*(table.as_text() for table in self.tables()), *hint])
-
-    def _repr_html_(self) -> str:
-        return "<div>" + "".join(table.as_html() for table in self.tables()) + "</div>"
+        return super().__str__() + ("" if self.hint is None else f"\n\n{self.hint}")
 
     def as_dict(self) -> dict[str, Any]:
         """All figures as JSON can hold them, None for NaN."""
-        names = (
-            "n_frames",
-            "n_left_out",
-            "method",
-            "accuracy",
-            "baseline",
-            "macro_f1",
-            "log_loss",
-            "calibration_error",
-        )
-        figures: dict[str, Any] = {name: getattr(self, name) for name in names}
+        scores = ("accuracy", "baseline", "macro_f1", "log_loss", "calibration_error")
+        figures: dict[str, Any] = {name: getattr(self, name) for name in ("n_frames", "n_left_out", "method", *scores)}
         figures["classes"] = self.labels
         for name in ("precision", "recall", "f1", "true_stays", "predicted_stays"):
             figures[name] = [float(value) if np.isfinite(value) else None for value in getattr(self, name)]
@@ -264,20 +254,6 @@ class Evaluation:
             The file, by custom with the ending ``.html``.
         title : str
             The heading.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from drhmm import DensityRatioHMM
-        >>> from drhmm.datasets import blobs
-        >>> X, y = blobs(300, random_state=0)
-        >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
-        >>> from drhmm import evaluate
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     evaluate(model, X, y).save_html(Path(folder) / "report.html")
-        ...     (Path(folder) / "report.html").stat().st_size > 0
-        True
         """
         from ..files.atomic_write import write_atomically
         from .report import page
@@ -304,18 +280,12 @@ def evaluate(
     ----------
     model : Model or DensityRatioHMM
         A model, or a fitted estimator.
-    X : array of shape (T, d), or list of such arrays
-        Samples.
+    X, lengths, sequence_id, dt, method, lag, n_threads
+        As in `Model.predict_proba`.
     y : array of shape (T,), or list of such arrays
         True labels; time steps of unknown label are left out.
-    lengths, sequence_id, dt, lag
-        As in `Model.predict_proba`.
-    method : {"smooth", "filter", "frame"}
-        How posteriors are inferred, as in `Model.predict_proba`.
     unknown : label or None
         The label that stands for an unknown one, as in `DensityRatioHMM`.
-    n_threads : int, optional
-        Threads; all cores by default.
 
     Returns
     -------

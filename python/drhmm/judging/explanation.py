@@ -20,7 +20,7 @@ from ..evidence.pooled import PooledEvidence
 from ..features.frames import random_state_of
 from ..learning.training_frames import QUANTILES, TYPICAL
 from .summary import column_names_of
-from .text_tables import TextTable, printable, share
+from .text_tables import Shown, TextTable, printable, share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ _BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """How the log odds of the two likeliest states of one time step came about, in nats.
 
     ``past + frame + future`` are the log odds; ``average + sum(columns.values())`` is what the time step itself says;
@@ -122,12 +122,6 @@ class Explanation:
             tables.append(TextTable("this time step, by member of the evidence", ["", f"for {one}"], rows))
         return tables
 
-    def __str__(self) -> str:
-        return "\n\n".join(table.as_text() for table in self.tables())
-
-    def _repr_html_(self) -> str:
-        return "<div>" + "".join(table.as_html() for table in self.tables()) + "</div>"
-
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw past, future and columns as bars; see `drhmm.plotting.explanation`."""
         from ..plotting import explanation
@@ -136,7 +130,7 @@ class Explanation:
 
 
 @dataclass(frozen=True)
-class ColumnRanking:
+class ColumnRanking(Shown):
     """How much each column matters, over many time steps.
 
     Attributes
@@ -166,12 +160,6 @@ class ColumnRanking:
         """The same for people."""
         rows = [[name, f"{value:.3f}"] for name, value in self.columns.items()]
         return TextTable(f"how much each column matters, in {self.n_frames:,} time steps", ["column", "nats"], rows)
-
-    def __str__(self) -> str:
-        return self.table().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.table().as_html()
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the columns as bars; see `drhmm.plotting.ranking`."""

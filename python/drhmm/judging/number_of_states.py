@@ -20,7 +20,7 @@ from ..estimator import DensityRatioHMM
 from ..features.frames import random_state_of
 from ..system.progress import no_progress, progress_bar
 from ..tuning.folds import drawn_folds
-from .text_tables import TextTable
+from .text_tables import Shown, TextTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ WORTH_HAVING = 0.25
 
 
 @dataclass(frozen=True)
-class StateNumbers:
+class StateNumbers(Shown):
     """Held-out gains of models with different numbers of states, and the number that they speak for.
 
     Attributes
@@ -88,12 +88,6 @@ class StateNumbers:
         title = f"{self.n_states} states, by the gain of held-out frames ({self.units}): {self.reason}"
         return TextTable(title, ["states", "gain", "below the largest", "error of that", ""], rows)
 
-    def __str__(self) -> str:
-        return self.table().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.table().as_html()
-
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the gains with the errors of their differences to the largest; see `drhmm.plotting.state_numbers`."""
         from ..plotting import state_numbers
@@ -121,14 +115,12 @@ def select_states(
 
     Parameters
     ----------
-    X : array of shape (T, d), or list of such arrays
-        Samples.
+    X, lengths, sequence_id
+        As in `DensityRatioHMM.fit`.
     candidates : iterable of int
         Numbers of states to try, 2 or more: one state has the gain 0 by definition.
     estimator : DensityRatioHMM, optional
         The settings of all models but for `n_states`; the defaults otherwise.
-    lengths, sequence_id
-        As in `DensityRatioHMM.fit`.
     n_folds : int
         Parts that are held out in turn.
     worth_having : float

@@ -49,6 +49,19 @@ class TextTable:
         return f"<table>{caption}{thead}<tbody>{body}</tbody></table>"
 
 
+class Shown:
+    """Prints as the tables of its method `tables`, or as that of `table`, also in a notebook."""
+
+    def _tables(self: Any) -> list[TextTable]:
+        return self.tables() if hasattr(self, "tables") else [self.table()]
+
+    def __str__(self) -> str:
+        return "\n\n".join(table.as_text() for table in self._tables())
+
+    def _repr_html_(self) -> str:
+        return "<div>" + "".join(table.as_html() for table in self._tables()) + "</div>"
+
+
 def short(value: float) -> str:
     """A number with three digits that say something."""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
