@@ -19,6 +19,7 @@ import numpy as np
 from ..data.checks import LARGEST, check_integer, check_number
 from ..exceptions import ImpossibleDataError
 from ..files import model_file as io
+from ..files.atomic_write import reserve
 from ..live.alarms import Alarm, frames_of
 from ..model import Model
 from .columns import live_columns, step_of
@@ -147,7 +148,20 @@ class _Lines:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Follow standard input to its end, or until the process is asked to end."""
+    """Follow standard input to its end, or until the process is asked to end; alone, where the state is kept."""
+    if options.snapshot is None:
+        return _run(options)
+    check_target(options.snapshot, options.model)
+    try:
+        lock = reserve(options.snapshot)
+    except BlockingIOError:
+        message = "another drhmm stream keeps its state in this file: give each one its own, or end the other first"
+        raise InputError(message, options.snapshot) from None
+    with lock:
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     model = io.load(options.model)
     check_integer(options.every, "--every", low=1)
     check_integer(options.lag, "--lag", low=0)
@@ -178,10 +192,8 @@ def run(options: argparse.Namespace) -> int:
         columns=options.columns,
         header=options.header,
     )
-    if options.snapshot is not None:
-        check_target(options.snapshot, options.model)
-        if options.snapshot.exists():
-            sequences.load(options.snapshot)
+    if options.snapshot is not None and options.snapshot.exists():
+        sequences.load(options.snapshot)
     progress, undelivered = _Progress(), None
     with _Lines() as lines:
         try:

@@ -8,8 +8,10 @@ import hashlib
 import os
 import secrets
 import stat
+import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 try:
     import fcntl
@@ -57,6 +59,24 @@ def _replace(target: Path, data: bytes | memoryview) -> None:
         if fcntl is not None:
             os.close(descriptor)  # and with it the lock, once the name is gone
     _sync_folder(target.parent)
+
+
+def reserve(path: str | os.PathLike[str]) -> contextlib.AbstractContextManager[Any]:
+    """An open file that shows, as long as this process has it open, that it alone writes to `path`.
+
+    A BlockingIOError tells of another one. The file lies in the folder for temporary files: beside `path`, a killed
+    process would leave it.
+    """
+    if fcntl is None:
+        return contextlib.nullcontext()
+    name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
+    file = open(Path(tempfile.gettempdir()) / f"drhmm-{os.getuid()}-{name}.lock", "ab")  # noqa: SIM115
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def _temporary(target: Path) -> Path:
