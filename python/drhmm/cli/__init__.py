@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import io
 import os
 import sys
 import warnings
@@ -344,6 +345,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if getattr(sys, name) is None:
                 os.dup2(os.open(os.devnull, os.O_RDWR), number)
                 setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a label that a code page lacks must not end the work
     command = "drhmm"
     try:
         options = _parser().parse_args(arguments)
