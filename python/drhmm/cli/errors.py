@@ -9,9 +9,21 @@ def one_line(error: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
 
 
+#: What messages say to a user of Python, and what to one of the command line.
+IN_FLAGS = {
+    "novelty=True": "--novelty",
+    "; use sigma='default' and rho='default', or numbers": ": give more rows",
+    "what makes a time step unknown is in novelty_columns, and in the columns of an alarm's episodes": "the events of "
+    "drhmm stream --false-alarms say which columns make a row unknown",
+}
+
+
 def in_flags(error: object) -> str:
     """The same with the names of flags instead of arguments of Python."""
-    return one_line(error).replace("novelty=True", "--novelty")
+    line = one_line(error)
+    for words, flags in IN_FLAGS.items():
+        line = line.replace(words, flags)
+    return line
 
 
 class InputError(ValueError):

@@ -211,10 +211,12 @@ class FollowedSequences:
         options = content.get("options")
         if options != self._options:
             saved = options if isinstance(options, dict) else {}
-            told = ", ".join(
-                name for name in self._options | saved if saved.get(name, ...) != self._options.get(name, ...)
+            told = [name for name in self._options | saved if saved.get(name, ...) != self._options.get(name, ...)]
+            flags = " and ".join({"alarm": "--false-alarms, --hold-off"}.get(name, f"--{name}") for name in told)
+            raise SnapshotError(
+                f"the snapshot was made with another model, or with other options: {', '.join(told)} differ; start "
+                f"with the {flags} of the first time, or give --snapshot another file"
             )
-            raise SnapshotError(f"the snapshot was made with another model, or with other options: {told} differ")
         if set(content) != {"format", "version", "options", "streams"}:
             raise SnapshotError("the snapshot has missing or unknown entries")
         followed: dict[str | None, Followed] = {}

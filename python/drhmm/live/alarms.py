@@ -321,6 +321,8 @@ def make_alarm(
     if hold_off is None:
         assert model.novelty is not None
         hold_off = model.novelty.duration if step is None else HOLD_OFF
+    if isinstance(false_alarms, int | float) and false_alarms <= 0:
+        raise ValueError(f"false_alarms must be positive, such as 0.1, got {false_alarms!r}: no level excludes them")
     asked = check_number(false_alarms, "false_alarms", low=0, high=LARGEST, low_open=True)
     period = frames_of(per, "per", step, low=1)
     pause = round(frames_of(hold_off, "hold_off", step, low=0))

@@ -132,7 +132,9 @@ def times_of(series: nw.Series[Any]) -> npt.NDArray[Any]:
     if dtype in (nw.String, nw.Object, nw.Categorical):
         return exact([_moment(value, row, series.name) for row, value in enumerate(series.to_list())])
     if not dtype.is_numeric():
-        raise TableError(f"column {series.name!r} holds {dtype}, and times are numbers or dates")
+        held = getattr(series.to_native(), "dtype", dtype) if dtype == nw.Unknown else dtype
+        remedy = "; make dates of it with .dt.to_timestamp()" if str(held).startswith("period") else ""
+        raise TableError(f"column {series.name!r} holds {held}, and times are numbers or dates{remedy}")
     times = np.asarray(series.to_numpy(), dtype=np.float64)
     if not np.isfinite(times).all():
         row = int(np.flatnonzero(~np.isfinite(times))[0])
