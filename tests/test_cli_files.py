@@ -286,7 +286,7 @@ class TestAdvice:
 
     def test_a_snapshot_of_another_alarm(self, one_state, tmp_path):
         command = [sys.executable, "-m", "drhmm", "stream", one_state, "--snapshot", tmp_path / "state.json"]
-        subprocess.run([*command, "--false-alarms", "1/50"], input="1,2\n", capture_output=True, text=True)
+        subprocess.run([*command, "--false-alarms", "1/100"], input="1,2\n", capture_output=True, text=True)
         result = subprocess.run(command, input="1,2\n", capture_output=True, text=True)
         assert (
             "options: alarm differ; start with the --false-alarms, --hold-off of the first time, or give --snapshot "
@@ -322,3 +322,8 @@ def test_a_large_file_takes_little_time_and_memory(folder, tmp_path):
     assert after.ru_utime - before.ru_utime < 4
     with open(tmp_path / "out.csv", "rb") as file:
         assert sum(1 for _ in file) == n + 1
+
+
+def test_a_context_that_is_no_number(folder, tmp_path, capsys):
+    line = failed(["fit", folder / "data.csv", *NAMED, "--output", tmp_path / "m.drhmm", "--context", "x"], capsys)
+    assert "--context must be a number of rows, auto or none, got 'x'" in line

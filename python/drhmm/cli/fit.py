@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -145,14 +145,14 @@ def _warn_of_odd_labels(y: Any) -> None:
         )
 
 
-def _context(text: str) -> int | str | None:
+def _context(text: str) -> int | Literal["auto"] | None:
     """The longest window of the context: a number, "auto", or None for "none"."""
     if text in ("auto", "none"):
-        return None if text == "none" else text
+        return None if text == "none" else "auto"
     try:
         return int(text)
     except ValueError:
-        raise InputError(f"--context must be a number of rows, auto or none, got {text!r}") from None
+        raise ValueError(f"--context must be a number of rows, auto or none, got {text!r}") from None
 
 
 def _described(
