@@ -10,8 +10,8 @@
 #include <cxxabi.h>
 #endif
 
-#include "drhmm/exception_memory.hpp"
-#include "drhmm/interruption.hpp"
+#include "drhmm/system/exception_memory.hpp"
+#include "drhmm/system/interruption.hpp"
 
 namespace drhmm::bindings {
 

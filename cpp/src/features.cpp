@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "drhmm/exponential.hpp"
 #include "drhmm/features/context.hpp"
 #include "drhmm/features/frames.hpp"
+#include "drhmm/system/exponential.hpp"
 
 namespace drhmm {
 

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#include "drhmm/exponential.hpp"
-#include "drhmm/parallel.hpp"
 #include "drhmm/recursion/filtering_loss.hpp"
 #include "drhmm/recursion/gradient.hpp"
+#include "drhmm/system/exponential.hpp"
+#include "drhmm/system/parallel.hpp"
 
 namespace drhmm {
 

@@ -4,11 +4,11 @@
 #include <limits>
 #include <stdexcept>
 
-#include "drhmm/exponential.hpp"
-#include "drhmm/interruption.hpp"
-#include "drhmm/parallel.hpp"
 #include "drhmm/ratio/cross_validation.hpp"
 #include "drhmm/ratio/solve.hpp"
+#include "drhmm/system/exponential.hpp"
+#include "drhmm/system/interruption.hpp"
+#include "drhmm/system/parallel.hpp"
 
 namespace drhmm {
 

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#include "drhmm/interruption.hpp"
-#include "drhmm/parallel.hpp"
 #include "drhmm/recursion/path_samples.hpp"
 #include "drhmm/recursion/probabilities.hpp"
+#include "drhmm/system/interruption.hpp"
+#include "drhmm/system/parallel.hpp"
 
 namespace drhmm {
 

@@ -4,9 +4,9 @@
 #include <limits>
 #include <numeric>
 
-#include "drhmm/exponential.hpp"
-#include "drhmm/parallel.hpp"
 #include "drhmm/ratio/pooled_ratio.hpp"
+#include "drhmm/system/exponential.hpp"
+#include "drhmm/system/parallel.hpp"
 
 namespace drhmm {
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "drhmm/parallel.hpp"
 #include "drhmm/stream/snapshot.hpp"
+#include "drhmm/system/parallel.hpp"
 
 namespace drhmm {
 

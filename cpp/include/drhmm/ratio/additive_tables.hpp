@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "drhmm/lanes.hpp"
+#include "drhmm/system/lanes.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {

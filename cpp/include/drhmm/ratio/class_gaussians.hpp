@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "drhmm/lanes.hpp"
+#include "drhmm/system/lanes.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "drhmm/exponential.hpp"
-#include "drhmm/lanes.hpp"
+#include "drhmm/system/exponential.hpp"
+#include "drhmm/system/lanes.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "drhmm/exponential.hpp"
 #include "drhmm/recursion/values.hpp"
+#include "drhmm/system/exponential.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {

@@ -10,10 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "drhmm/interruption.hpp"
 #include "drhmm/recursion/evidence.hpp"
-#include "drhmm/recursion/kept_memory.hpp"
 #include "drhmm/recursion/powers.hpp"
+#include "drhmm/system/interruption.hpp"
+#include "drhmm/system/memory.hpp"
 
 namespace drhmm {
 

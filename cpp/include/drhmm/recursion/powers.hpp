@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "drhmm/interruption.hpp"
 #include "drhmm/recursion/dense.hpp"
+#include "drhmm/system/interruption.hpp"
 
 namespace drhmm {
 

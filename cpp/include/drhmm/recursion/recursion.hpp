@@ -16,9 +16,9 @@
 #include "drhmm/recursion/block_posteriors.hpp"
 #include "drhmm/recursion/block_weights.hpp"
 #include "drhmm/recursion/chain.hpp"
-#include "drhmm/recursion/kept_memory.hpp"
 #include "drhmm/recursion/powers.hpp"
 #include "drhmm/recursion/stretch.hpp"
+#include "drhmm/system/memory.hpp"
 
 namespace drhmm {
 

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "drhmm/interruption.hpp"
 #include "drhmm/recursion/chain.hpp"
 #include "drhmm/recursion/evidence.hpp"
 #include "drhmm/recursion/values.hpp"
+#include "drhmm/system/interruption.hpp"
 
 namespace drhmm {
 

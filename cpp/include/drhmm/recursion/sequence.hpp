@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "drhmm/interruption.hpp"
 #include "drhmm/recursion/ranges.hpp"
 #include "drhmm/recursion/recursion.hpp"
+#include "drhmm/system/interruption.hpp"
 
 namespace drhmm {
 

@@ -124,13 +124,6 @@ class StretchGroup {
 // So many frames are whole lines of the cache, whatever the number of states.
 constexpr Index kFramesOfLines = 8;
 
-// Whether so many numbers are stored past the caches from here on: where a second-level cache may not hold them, and
-// this is where a line of the cache begins. Fetching lines that will be overwritten takes as long as much of the rest.
-inline bool is_past_caches(const double* begin, Index n_numbers) {
-  constexpr Index kHeld = 1 << 20, kLineOfCache = 64;  // bytes
-  return n_numbers * Index{sizeof(double)} > kHeld && reinterpret_cast<std::uintptr_t>(begin) % kLineOfCache == 0;
-}
-
 // All frames in groups of `width` stretches, cut at the starts of sequences where there are any nearby, else between
 // lines of the cache. How they are
 // cut depends on nothing but the frames, so that threads never change a result.

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <vector>
 
-#include "drhmm/parallel.hpp"
 #include "drhmm/recursion/sequence.hpp"
+#include "drhmm/system/parallel.hpp"
 
 namespace drhmm {
 

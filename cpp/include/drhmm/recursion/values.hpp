@@ -6,15 +6,13 @@
 //   Best           the score of the best path so far (max in place of sum), and where it comes from
 #pragma once
 
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <type_traits>
 
-#include "drhmm/lanes.hpp"
 #include "drhmm/recursion/scaled.hpp"
+#include "drhmm/system/lanes.hpp"
 
 namespace drhmm {
 
@@ -118,28 +116,6 @@ DRHMM_INLINE bool all_below(const Value& value, double limit) {
   }
   return true;
 }
-
-// Something that is made when it is first asked for, and then stays. Without a lock: a fork never finds one held.
-template <class Thing>
-class Lazy {
- public:
-  Lazy() = default;
-  ~Lazy() { delete made_.load(); }
-  Lazy(const Lazy&) = delete;
-  Lazy& operator=(const Lazy&) = delete;
-
-  template <class Make>
-  const Thing& get(const Make& make) const {
-    const Thing* thing = made_.load(std::memory_order_acquire);
-    if (thing != nullptr) return *thing;
-    auto fresh = std::make_unique<const Thing>(make());
-    if (made_.compare_exchange_strong(thing, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
-    return *thing;  // someone else was quicker
-  }
-
- private:
-  mutable std::atomic<const Thing*> made_{nullptr};
-};
 
 // Unsigned integers with the bits of a value.
 template <class Value>

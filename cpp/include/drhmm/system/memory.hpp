@@ -1,15 +1,40 @@
-// Memory that is kept from call to call: fresh pages cost more than what is done with them here.
+// Memory that is kept from call to call, and things that are made when they are first asked for.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 namespace drhmm {
 
-// At least `size` objects for as long as it lives. What is given back is handed to the next who asks, in any thread; a
-// few blocks are kept. Not thread-local: where memory for thread-local data of a library is missing, glibc aborts.
+// Something that is made when it is first asked for, and then stays. Without a lock: a fork never finds one held.
+template <class Thing>
+class Lazy {
+ public:
+  Lazy() = default;
+  ~Lazy() { delete made_.load(); }
+  Lazy(const Lazy&) = delete;
+  Lazy& operator=(const Lazy&) = delete;
+
+  template <class Make>
+  const Thing& get(const Make& make) const {
+    const Thing* thing = made_.load(std::memory_order_acquire);
+    if (thing != nullptr) return *thing;
+    auto fresh = std::make_unique<const Thing>(make());
+    if (made_.compare_exchange_strong(thing, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+    return *thing;  // someone else was quicker
+  }
+
+ private:
+  mutable std::atomic<const Thing*> made_{nullptr};
+};
+
+// At least `size` objects for as long as it lives: fresh pages cost more than what is done with them here. What is
+// given back is handed to the next who asks, in any thread; a few blocks are kept. Not thread-local: where memory for
+// thread-local data of a library is missing, glibc aborts.
 template <class Object>
 class KeptMemory {
  public:

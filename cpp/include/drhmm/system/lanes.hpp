@@ -100,6 +100,13 @@ inline void stream(const Lanes<double>& value, double* to) { store<double>(value
 inline void fence_streams() {}
 #endif
 
+// Whether so many numbers are stored past the caches from here on: where a second-level cache may not hold them, and
+// this is where a line of the cache begins. Fetching lines that will be overwritten takes as long as much of the rest.
+inline bool is_past_caches(const double* begin, Index n_numbers) {
+  constexpr Index kHeld = 1 << 20, kLineOfCache = 64;  // bytes
+  return n_numbers * Index{sizeof(double)} > kHeld && reinterpret_cast<std::uintptr_t>(begin) % kLineOfCache == 0;
+}
+
 template <class Real>
 inline Lanes<Real> all(Real value) {
   return Lanes<Real>{} + value;

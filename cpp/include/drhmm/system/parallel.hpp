@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "drhmm/exception_memory.hpp"
-#include "drhmm/interruption.hpp"
-#include "drhmm/processors.hpp"
+#include "drhmm/system/exception_memory.hpp"
+#include "drhmm/system/interruption.hpp"
+#include "drhmm/system/processors.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
