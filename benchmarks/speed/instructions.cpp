@@ -10,9 +10,10 @@
 #include <random>
 #include <string>
 
+#include "drhmm/chain/chain.hpp"
 #include "drhmm/ratio/cross_validation.hpp"
 #include "drhmm/ratio/pooled_ratio.hpp"
-#include "drhmm/recursion/chain.hpp"
+#include "drhmm/recursion/live.hpp"
 #include "drhmm/stream/streams.hpp"
 
 using namespace drhmm;

@@ -8,9 +8,10 @@
 #include <utility>
 
 #include "complete.hpp"
-#include "drhmm/recursion/chain.hpp"
+#include "drhmm/chain/chain.hpp"
+#include "drhmm/chain/probabilities.hpp"
+#include "drhmm/recursion/live.hpp"
 #include "drhmm/recursion/path_samples.hpp"
-#include "drhmm/recursion/probabilities.hpp"
 #include "drhmm/system/exponential.hpp"
 #include "released.hpp"
 #include "report.hpp"

@@ -1,14 +1,15 @@
 // The engines of a chain: one for each kind of operator, and fixed sizes for few states.
-#include "drhmm/recursion/chain.hpp"
+#include "drhmm/chain/chain.hpp"
 
 #include <algorithm>
 #include <utility>
 
+#include "drhmm/chain/sparse.hpp"
+#include "drhmm/chain/stages.hpp"
+#include "drhmm/recursion/live.hpp"
 #include "drhmm/recursion/live_steps.hpp"
 #include "drhmm/recursion/path.hpp"
 #include "drhmm/recursion/segmentation.hpp"
-#include "drhmm/recursion/sparse.hpp"
-#include "drhmm/recursion/stages.hpp"
 #include "drhmm/recursion/stretches.hpp"
 
 namespace drhmm {

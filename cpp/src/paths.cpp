@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "drhmm/chain/probabilities.hpp"
 #include "drhmm/recursion/path_samples.hpp"
-#include "drhmm/recursion/probabilities.hpp"
 #include "drhmm/system/interruption.hpp"
 #include "drhmm/system/parallel.hpp"
 

@@ -3,8 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "drhmm/recursion/chain.hpp"
-#include "drhmm/recursion/powers.hpp"
+#include "drhmm/chain/chain.hpp"
+#include "drhmm/chain/powers.hpp"
+#include "drhmm/recursion/live.hpp"
 
 using namespace drhmm;
 

@@ -4,8 +4,9 @@
 #include <future>
 #include <thread>
 
+#include "drhmm/chain/chain.hpp"
 #include "drhmm/ratio/cross_validation.hpp"
-#include "drhmm/recursion/chain.hpp"
+#include "drhmm/recursion/live.hpp"
 #include "drhmm/stream/streams.hpp"
 
 using namespace drhmm;

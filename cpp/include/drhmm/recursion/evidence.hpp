@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "drhmm/recursion/values.hpp"
+#include "drhmm/chain/values.hpp"
 #include "drhmm/system/exponential.hpp"
 #include "drhmm/types.hpp"
 

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "drhmm/chain/powers.hpp"
 #include "drhmm/recursion/evidence.hpp"
-#include "drhmm/recursion/powers.hpp"
 #include "drhmm/system/interruption.hpp"
 #include "drhmm/system/memory.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "drhmm/recursion/scaled.hpp"
+#include "drhmm/chain/scaled.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "drhmm/chain/chain.hpp"
+#include "drhmm/chain/powers.hpp"
 #include "drhmm/recursion/block_posteriors.hpp"
 #include "drhmm/recursion/block_weights.hpp"
-#include "drhmm/recursion/chain.hpp"
-#include "drhmm/recursion/powers.hpp"
 #include "drhmm/recursion/stretch.hpp"
 #include "drhmm/system/memory.hpp"
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "drhmm/recursion/chain.hpp"
+#include "drhmm/chain/chain.hpp"
+#include "drhmm/chain/values.hpp"
 #include "drhmm/recursion/evidence.hpp"
-#include "drhmm/recursion/values.hpp"
 #include "drhmm/system/interruption.hpp"
 
 namespace drhmm {

@@ -8,10 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "drhmm/chain/chain.hpp"
 #include "drhmm/features/context.hpp"
 #include "drhmm/features/sample_window.hpp"
 #include "drhmm/ratio/pooled_ratio.hpp"
-#include "drhmm/recursion/chain.hpp"
+#include "drhmm/recursion/live.hpp"
 
 namespace drhmm {
 

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "drhmm/recursion/scaled.hpp"
+#include "drhmm/chain/scaled.hpp"
 #include "drhmm/system/lanes.hpp"
 
 namespace drhmm {

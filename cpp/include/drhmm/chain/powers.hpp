@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "drhmm/recursion/dense.hpp"
+#include "drhmm/chain/dense.hpp"
 #include "drhmm/system/interruption.hpp"
 
 namespace drhmm {

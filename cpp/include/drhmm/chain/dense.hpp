@@ -12,7 +12,7 @@
 #include <cmath>
 #include <vector>
 
-#include "drhmm/recursion/values.hpp"
+#include "drhmm/chain/values.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {

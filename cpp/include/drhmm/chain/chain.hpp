@@ -1,15 +1,18 @@
-// A Markov chain that recursions run on: built once, never changed, shared by threads. README.md beside this file says
-// which path answers what. Compiled in cpp/src/chain.cpp, once for each instruction set.
+// A Markov chain that recursions run on: built once, never changed, shared by threads. recursion/README.md says which
+// path answers what. Compiled in cpp/src/chain.cpp.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "drhmm/recursion/evidence.hpp"
-#include "drhmm/recursion/live.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
+
+struct Evidence;        // recursion/evidence.hpp
+struct SequenceStatus;  // the same
+struct LiveEngine;      // recursion/live.hpp
 
 enum class Pass { filter, smooth };
 

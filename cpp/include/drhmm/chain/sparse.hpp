@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "drhmm/recursion/values.hpp"
+#include "drhmm/chain/values.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {

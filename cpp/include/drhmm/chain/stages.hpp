@@ -10,9 +10,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "drhmm/recursion/chain.hpp"
-#include "drhmm/recursion/dense.hpp"
-#include "drhmm/recursion/values.hpp"
+#include "drhmm/chain/chain.hpp"
+#include "drhmm/chain/dense.hpp"
+#include "drhmm/chain/values.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
