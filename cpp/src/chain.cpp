@@ -6,10 +6,10 @@
 
 #include "drhmm/chain/sparse.hpp"
 #include "drhmm/chain/stages.hpp"
+#include "drhmm/paths/best_path.hpp"
+#include "drhmm/paths/segmentation.hpp"
 #include "drhmm/recursion/live.hpp"
 #include "drhmm/recursion/live_steps.hpp"
-#include "drhmm/recursion/path.hpp"
-#include "drhmm/recursion/segmentation.hpp"
 #include "drhmm/recursion/stretches.hpp"
 
 namespace drhmm {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "drhmm/chain/probabilities.hpp"
-#include "drhmm/recursion/path_samples.hpp"
+#include "drhmm/paths/samples.hpp"
 #include "drhmm/system/interruption.hpp"
 #include "drhmm/system/parallel.hpp"
 
