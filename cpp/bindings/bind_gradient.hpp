@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "arrays.hpp"
-#include "drhmm/recursion/filtering_loss.hpp"
-#include "drhmm/recursion/gradient.hpp"
+#include "drhmm/learning/filtering_loss.hpp"
+#include "drhmm/learning/smoothing_loss.hpp"
 #include "released.hpp"
 
 namespace drhmm::bindings {

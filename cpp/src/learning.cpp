@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "drhmm/recursion/filtering_loss.hpp"
-#include "drhmm/recursion/gradient.hpp"
+#include "drhmm/learning/filtering_loss.hpp"
+#include "drhmm/learning/smoothing_loss.hpp"
 #include "drhmm/system/exponential.hpp"
 #include "drhmm/system/parallel.hpp"
 
