@@ -17,35 +17,35 @@ ROOT = Path(__file__).parent.parent
 HEADERS = ROOT / "cpp" / "include" / "drhmm"
 PACKAGE = Path(drhmm.__file__).parent
 
-# Each stage may include itself and the stages before it.
-STAGES = ["features", "ratio", "recursion", "stream"]
+# Each folder of headers may include itself and these.
+FOLDERS = {
+    "system": set(),
+    "features": {"system"},
+    "ratio": {"system", "features"},
+    "chain": {"system"},
+    "recursion": {"system", "chain"},
+    "paths": {"system", "chain", "recursion"},
+    "learning": {"system"},
+    "stream": {"system", "features", "ratio", "chain", "recursion"},
+}
 
 
-def headers(stage):
-    return sorted((HEADERS / stage).glob("*.hpp"))
+def test_every_header_has_a_folder():
+    assert {path.name for path in HEADERS.iterdir()} == {*FOLDERS, "types.hpp"}
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_headers_never_include_a_later_stage(stage):
-    later = STAGES[STAGES.index(stage) + 1 :]
-    included = {
-        (header.name, match)
-        for header in headers(stage)
-        for match in re.findall(r'#include "drhmm/(\w+)/', header.read_text())
-    }
-    assert headers(stage)
-    assert not {pair for pair in included if pair[1] in later}
-
-
-def test_the_recursion_knows_nothing_of_kernels():
-    text = "".join(header.read_text() for header in headers("recursion"))
-    assert not re.findall(r'#include "drhmm/(?:features|ratio)/', text)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_headers_only_include_earlier_folders(folder):
+    headers = sorted((HEADERS / folder).glob("*.hpp"))
+    included = {(path.name, name) for path in headers for name in re.findall(r'"drhmm/(\w+)/', path.read_text())}
+    assert headers
+    assert not {pair for pair in included if pair[1] not in FOLDERS[folder] | {folder}}
 
 
 def test_the_core_includes_eigen_and_the_standard_library_only():
     outside = set()
-    for header in HEADERS.rglob("*.hpp"):
-        outside.update(re.findall(r"#include <([^>]+)>", header.read_text()))
+    for path in [*HEADERS.rglob("*.hpp"), *(ROOT / "cpp" / "src").glob("*.cpp")]:
+        outside.update(re.findall(r"#include <([^>]+)>", path.read_text()))
     assert outside
     assert not {name for name in outside if "/" in name and not name.startswith("Eigen/")}
     assert not {name for name in outside if "ython" in name or "pybind" in name}

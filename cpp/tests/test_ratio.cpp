@@ -7,6 +7,7 @@
 #include "drhmm/ratio/gram.hpp"
 #include "drhmm/ratio/pooled_ratio.hpp"
 #include "drhmm/ratio/solve.hpp"
+#include "drhmm/system/parallel.hpp"
 
 using namespace drhmm;
 

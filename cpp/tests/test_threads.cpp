@@ -8,6 +8,7 @@
 #include "drhmm/ratio/cross_validation.hpp"
 #include "drhmm/recursion/live.hpp"
 #include "drhmm/stream/streams.hpp"
+#include "drhmm/system/processors.hpp"
 
 using namespace drhmm;
 

@@ -17,7 +17,7 @@ class AdditiveTables {
 
   // low, high (D), edges (D, kEdges) in ascending order, intercept (S), slopes (D, S), steps (D * kBins, S)
   AdditiveTables(const Vector& low, const Vector& high, const ConstRows& edges, const Vector& intercept,
-                 const ConstRows& slopes, const ConstRows& steps)
+                 const RowMatrix& slopes, const RowMatrix& steps)
       : n_columns_(low.size()),
         n_states_(intercept.size()),
         padded_(padded(n_columns_)),
