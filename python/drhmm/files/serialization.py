@@ -39,6 +39,18 @@ NOVELTY = Densities.AXES | {"knots": "2 knots", "pvalues": "2 knots", "sums": "s
 #: Its numbers, those of each score as a list of two.
 NOVELTY_NUMBERS = ("width", "shapes", "spreads", "scales", "joint", "n_frames")
 
+#: Bounds of the numbers in a description; those of all others are positive numbers up to the largest.
+BOUNDS = {
+    "temper": (0.0, 1.0),
+    "floor": (0.0, 1.0),
+    "least_ratio": (0.0, LARGEST),
+    "prior_shift": (-LARGEST, LARGEST),
+    "rho": (0.0, LARGEST),
+    "joint": (0.0, 1.0),
+    "shapes": (0.0, LARGEST_SHAPE),
+    "scales": (0.0, 1.0),
+}
+
 #: Kinds of class labels: truth values, integers, floats, text, dates and durations, or several of them.
 _DTYPE = re.compile(r"object|\|b1|\|[iu]1|<[iu][248]|<f[248]|<U\d+|<[mM]8(\[\d*[A-Za-z]+\])?")
 
@@ -229,28 +241,25 @@ def _check_keys(described: Any, names: tuple[str, ...], what: str) -> None:
         raise ValueError(f"{what} must have the entries {', '.join(sorted(names))}, found {shown(found)}")
 
 
+def _number(described: Mapping[str, Any], name: str) -> float:
+    low, high = BOUNDS.get(name, (1 / LARGEST, LARGEST))
+    return check_number(described[name], name, low=low, high=high)
+
+
 def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window: int) -> None:
     """Names, shapes and values of the arrays of a model."""
     if set(tensors) != set(axes):
         raise ValueError(f"the arrays must be {', '.join(sorted(axes))}, found {', '.join(sorted(tensors))}")
-    sizes = {"d": tensors["mean"].size, "S": tensors["startprob"].size, "9": N_EDGES}
-    sizes["D"] = window * sizes["d"]
-    sizes |= {"10D": (N_EDGES + 1) * sizes["D"], "SD": sizes["S"] * sizes["D"]}
-    if "past.bias" in tensors:
-        sizes |= {"K": N_KERNELS, "F": len(np.atleast_1d(tensors["context.center"]))}
-    if "kernel.theta" in tensors:
-        sizes["B"] = len(np.atleast_1d(tensors["kernel.theta"]))
-    if "novelty.weights" in tensors:
-        sizes |= {"C": tensors["novelty.weights"].size, "2": 2, "4": 4, "knots": N_KNOTS}
-    if min(sizes.values()) < 1:
+    n_columns, n_states = tensors["mean"].size, tensors["startprob"].size
+    sizes = {"d": n_columns, "D": window * n_columns, "10D": (N_EDGES + 1) * window * n_columns, "S": n_states}
+    sizes |= {"SD": n_states * window * n_columns, "K": N_KERNELS, "knots": N_KNOTS, "9": N_EDGES, "2": 2, "4": 4}
+    for name, letters in axes.items():  # all other axes are as long as in the first array that has them
+        for letter, size in zip(letters.split(), tensors[name].shape, strict=False):
+            sizes.setdefault(letter, size)
+    if min(size for letter, size in sizes.items() if letter not in ("sums", "frames")) < 1:
         raise ValueError("an array is empty")
-    if "novelty.weights" in tensors:
-        sizes |= {
-            letter: len(np.atleast_1d(tensors[f"novelty.{name}"]))
-            for letter, name in (("sums", "sums"), ("frames", "frames"))
-        }
     for name, letters in axes.items():
-        shape = tuple(sizes[letter] for letter in letters.split())
+        shape = tuple(sizes.get(letter) for letter in letters.split())
         values = tensors[name]
         if values.dtype != np.float64 or values.shape != shape:
             raise ValueError(f"{name} must be float64 of shape {shape}, found {values.dtype} of shape {values.shape}")
@@ -268,7 +277,7 @@ def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window:
 
 def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a `Model` from arrays and description; a ValueError says what is wrong with them."""
-    evidence, temper = description["evidence"], check_number(description["temper"], "temper", low=0, high=1)
+    evidence, temper = description["evidence"], _number(description, "temper")
     _check_keys(evidence, ("kind", "window", "floor", "least_ratio", "prior_shift", "members", "past"), "evidence")
     if evidence["kind"] != "pool":
         raise ValueError(f"evidence of the kind {evidence['kind']!r} cannot be read from a file")
@@ -301,9 +310,9 @@ def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> di
             Framing(tensors["mean"], tensors["scale"], window),
             tensors["evidence_prior"],
             floor,
-            check_number(evidence["least_ratio"], "least_ratio", low=0, high=LARGEST),
+            _number(evidence, "least_ratio"),
             **{name: _member(name, described[name], tensors) for name in described},  # type: ignore[arg-type]
-            prior_shift=check_number(evidence["prior_shift"], "prior_shift", low=-LARGEST, high=LARGEST),
+            prior_shift=_number(evidence, "prior_shift"),
             novelty=unknown,
             past=_decode_past(evidence["past"], described, tensors),
         ),
@@ -348,14 +357,9 @@ def _decode_tunings(described: Any, members: set[str]) -> dict[str, Tuning]:
         scales = values["scales"]
         if not isinstance(scales, dict) or not scales or not set(scales) <= members:
             raise ValueError(f"the tuning {kind} has scales of other members")
-        checked = {
-            name: check_number(scale, f"scale of {name}", low=1 / LARGEST, high=LARGEST)
-            for name, scale in scales.items()
-        }
         temper = check_number(values["temper"], "temper", low=0, high=1, low_open=True)
-        tunings[kind] = Tuning(
-            checked, temper, check_number(values["prior_shift"], "prior_shift", low=-LARGEST, high=LARGEST)
-        )
+        checked = {name: _number(scales, name) for name in scales}
+        tunings[kind] = Tuning(checked, temper, _number(values, "prior_shift"))
     return tunings
 
 
@@ -366,10 +370,10 @@ def _decode_novelty(described: Any, tensors: Mapping[str, Array]) -> NoveltyEvid
     _check_keys(described, NOVELTY_NUMBERS, "the evidence for the unknown")
     arrays = {name: tensors[f"novelty.{name}"] for name in NOVELTY}
     pairs = {}
-    for name, low, high in (("shapes", 0.0, LARGEST_SHAPE), ("spreads", 1 / LARGEST, LARGEST), ("scales", 0.0, 1.0)):
+    for name in ("shapes", "spreads", "scales"):
         if not isinstance(described[name], list) or len(described[name]) != 2:
             raise ValueError(f"{name} of the evidence for the unknown must be two numbers")
-        pairs[name] = [check_number(value, name, low=low, high=high) for value in described[name]]
+        pairs[name] = [_number({name: value}, name) for value in described[name]]
     if not (arrays["shares"] > 0).all() or not (arrays["weights"] >= 0).all() or not arrays["weights"].any():
         raise ValueError("shares and weights of the evidence for the unknown must be positive")
     knots, pvalues = arrays["knots"], arrays["pvalues"]
@@ -379,15 +383,12 @@ def _decode_novelty(described: Any, tensors: Mapping[str, Array]) -> NoveltyEvid
         found = arrays[name]
         if (found[:, :3] != np.floor(found[:, :3])).any() or (found < 0).any() or (found[:, 1] > found[:, 2]).any():
             raise ValueError(f"{name} of the evidence for the unknown are no excursions")
-    tables = [
-        ScoreTable(*arguments) for arguments in zip(knots, pvalues, pairs["shapes"], pairs["spreads"], strict=True)
-    ]
-    width = check_number(described["width"], "width", low=1 / LARGEST, high=LARGEST)
+    first, second = map(ScoreTable, knots, pvalues, pairs["shapes"], pairs["spreads"])
     return NoveltyEvidence(
-        Densities(**{name: arrays[name] for name in Densities.AXES}, width=width),
-        (tables[0], tables[1]),
+        Densities(**{name: arrays[name] for name in Densities.AXES}, width=_number(described, "width")),
+        (first, second),
         (pairs["scales"][0], pairs["scales"][1]),
-        check_number(described["joint"], "joint", low=0, high=1),
+        _number(described, "joint"),
         Excursions(arrays["sums"], arrays["frames"], check_integer(described["n_frames"], "n_frames", low=0)),
     )
 
@@ -407,8 +408,5 @@ def decode_stages(described: Any) -> Durations | None:
 def _member(name: str, described: Any, tensors: Mapping[str, Array]) -> Member:
     kind = KINDS[name]
     _check_keys(described, ("scale", *kind.NUMBERS), f"the member {name}")
-    numbers = {"scale": check_number(described["scale"], "evidence_scale", low=1 / LARGEST, high=LARGEST)}
-    for number in kind.NUMBERS:
-        low = 0.0 if number == "rho" else 1 / LARGEST
-        numbers[number] = check_number(described[number], number, low=low, high=LARGEST)
+    numbers = {number: _number(described, number) for number in ("scale", *kind.NUMBERS)}
     return kind(**{array: tensors[f"{name}.{array}"] for array in kind.AXES}, **numbers)  # type: ignore[arg-type]
