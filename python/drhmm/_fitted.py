@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .data.checks import Array, as_weights
+from .data.checks import as_weights
 from .data.columns import remembered_columns
 from .data.hints import by_name
 from .data.labels import UNKNOWN, as_labels, encode
 from .data.sequences import is_list_of_sequences
 from .data.tables import feature_names_of
-from .data.times import Step
 from .evidence.pooled import PooledEvidence
 from .learning.block_sums import PartialFit
 from .learning.training_frames import SCALE_REASON, UNLABELLED
 from .live.alarms import Alarm
 from .live.streams import Stream
-from .model import PATH_METHODS, Method, Model, PathMethod
+from .model import PATH_METHODS, Model, PathMethod
 
 if TYPE_CHECKING:
-    from .judging.explanation import ColumnRanking, Explanation
     from .tuning.kernel_search import Selection
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _twin(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """A method of the fitted model as one of the estimator, which has the number of threads among its settings."""
+    signature = inspect.signature(method)
+    has_samples = "X" in signature.parameters
+
+    @wraps(method)
+    def answer(self: FittedAnswers, /, *arguments: P.args, **named: P.kwargs) -> R:
+        X: Any = arguments[0] if arguments else named.get("X")
+        model = self._model_for(X) if has_samples and X is not None else self._fitted_model()
+        return method(model, *arguments, **named, n_threads=self.n_threads)  # type: ignore[arg-type]
+
+    own = [one for name, one in signature.parameters.items() if name != "n_threads"]
+    answer.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+    answer.__doc__ = f"{(method.__doc__ or '').splitlines()[0].rstrip('.')}; see `Model.{method.__name__}`."
+    return answer
 
 
 class FittedAnswers:
@@ -86,153 +107,18 @@ class FittedAnswers:
             validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         return model
 
-    @by_name
-    def predict(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-        method: PathMethod = "smooth",
-        lag: int | None = None,
-        novelty_label: Any = None,
-    ) -> npt.NDArray[Any]:
-        """Most probable label of each time step; see `Model.predict`."""
-        return self._model_for(X).predict(
-            X,
-            lengths=lengths,
-            sequence_id=sequence_id,
-            dt=dt,
-            method=method,
-            lag=lag,
-            novelty_label=novelty_label,
-            n_threads=self.n_threads,
-        )
-
-    @by_name
-    def predict_proba(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-        method: Method = "smooth",
-        lag: int | None = None,
-    ) -> Array:
-        """Probability of each state at each time step; see `Model.predict_proba`."""
-        return self._model_for(X).predict_proba(
-            X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
-        )
-
-    @by_name
-    def log_ratios(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-    ) -> Array:
-        """Evidence of each time step for each state; see `Model.log_ratios`."""
-        return self._model_for(X).log_ratios(
-            X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
-        )
-
-    @by_name
-    def novelty_score(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-    ) -> Array:
-        """How little the known states account for each time step; see `Model.novelty_score`."""
-        return self._model_for(X).novelty_score(
-            X, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
-        )
-
-    @by_name
-    def novelty_proba(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-        method: Literal["filter", "smooth"] = "filter",
-        lag: int | None = None,
-    ) -> Array:
-        """Probability that the state is none of the known ones; see `Model.novelty_proba`."""
-        return self._model_for(X).novelty_proba(
-            X, lengths=lengths, sequence_id=sequence_id, dt=dt, method=method, lag=lag, n_threads=self.n_threads
-        )
-
-    def explain(
-        self,
-        X: npt.ArrayLike,
-        frame: int | tuple[int, int],
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-    ) -> Explanation:
-        """Why a time step has its label; see `Model.explain`."""
-        return self._model_for(X).explain(
-            X, frame, lengths=lengths, sequence_id=sequence_id, dt=dt, n_threads=self.n_threads
-        )
-
-    def rank_columns(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-        n_frames: int = 200,
-        random_state: Any = None,
-    ) -> ColumnRanking:
-        """How much each column matters; see `Model.rank_columns`."""
-        return self._model_for(X).rank_columns(
-            X,
-            lengths=lengths,
-            sequence_id=sequence_id,
-            dt=dt,
-            n_frames=n_frames,
-            random_state=random_state,
-            n_threads=self.n_threads,
-        )
+    predict = _twin(Model.predict)
+    predict_proba = _twin(Model.predict_proba)
+    log_ratios = _twin(Model.log_ratios)
+    novelty_score = _twin(Model.novelty_score)
+    novelty_proba = _twin(Model.novelty_proba)
+    explain = _twin(Model.explain)
+    rank_columns = _twin(Model.rank_columns)
+    alarm = _twin(Model.alarm)
 
     def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
         """A live sequence on the model; see `Model.stream`."""
         return self._fitted_model().stream(lag, alarm=alarm)
-
-    def alarm(
-        self,
-        false_alarms: float = 1,
-        per: float | str = "7d",
-        hold_off: float | str | None = None,
-        normal: Any = None,
-        *,
-        step: Step | None = None,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
-    ) -> Alarm:
-        """An alarm for the unknown, with so many false ones in so much time; see `Model.alarm`."""
-        return self._fitted_model().alarm(
-            false_alarms,
-            per,
-            hold_off,
-            normal,
-            step=step,
-            lengths=lengths,
-            sequence_id=sequence_id,
-            dt=dt,
-            n_threads=self.n_threads,
-        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file for `drhmm.load`; see `Model.save`."""
