@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..data.checks import Array, Lengths, read_only
+from ..data.checks import Array, Lengths
+from ..data.frozen import FrozenArrays
 
 
 def power(values: Array, temper: float) -> Array:
@@ -16,7 +17,7 @@ def power(values: Array, temper: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Tempering:
+class Tempering(FrozenArrays):
     """What a tempered chain was before, and what the last time step of a sequence adds.
 
     P = A^temper, elementwise, has the Perron value lambda and the right vector r. The chain of a model is then
@@ -29,10 +30,6 @@ class Tempering:
     transmat: Array
     startprob: Array
     end_weights: Array
-
-    def __post_init__(self) -> None:
-        for name in ("transmat", "startprob", "end_weights"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def at_ends(self, evidence: Array, lengths: Lengths) -> Array:
         """Evidence (T, S) with the end weights at the last time step of each sequence; the unknown has none."""

@@ -2,18 +2,21 @@
 
 Each estimates q_i(y) = p(x = i | y) in its own way. What a member learns from is a dict of arrays, its sums, which add
 up over frames, blocks, folds and machines; what the sums are taken with (centres, edges, the origin) stays fixed.
+``AXES`` has letters for the axes of arrays (B centres, D columns of a frame, S states, or products), ``NUMBERS`` the
+names of what else is learned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import _core
-from ..data.checks import LARGEST, Array, read_only
+from ..data.checks import LARGEST, Array
+from ..data.frozen import FrozenArrays
 
 Sums = dict[str, Array]
 
@@ -42,25 +45,8 @@ def added(parts: Iterable[Mapping[str, Array]]) -> Sums:
     return {name: sum((other[name] for other in others), start=values) for name, values in first.items()}
 
 
-class _Arrays:
-    """A frozen dataclass with read-only arrays.
-
-    ``AXES`` has letters for their axes (B centres, D columns of a frame, S states, or products), ``NUMBERS`` the names
-    of what else is learned.
-    """
-
-    def __post_init__(self) -> None:
-        for item in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, item.name)
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, item.name, read_only(value))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), tuple(getattr(self, item.name) for item in fields(self))  # type: ignore[arg-type]
-
-
 @dataclass(frozen=True)
-class KernelMember(_Arrays):
+class KernelMember(FrozenArrays):
     """Kernel least squares: q_i(y) = theta_i^T phi(y), Theta = (Phi^T W Phi + rho N I)^-1 Phi^T W M."""
 
     NAME: ClassVar[str] = "kernel"
@@ -93,7 +79,7 @@ class KernelMember(_Arrays):
 
 
 @dataclass(frozen=True)
-class AdditiveMember(_Arrays):
+class AdditiveMember(FrozenArrays):
     """Additive least squares: q_i(y) = intercept_i + sum_j slope_ji (clip(y_j) - low_j) + the step of y_j's bin."""
 
     NAME: ClassVar[str] = "additive"
@@ -170,7 +156,7 @@ class AdditiveMember(_Arrays):
 
 
 @dataclass(frozen=True)
-class GaussianMember(_Arrays):
+class GaussianMember(FrozenArrays):
     """Class Gaussians: q_i(y) proportional to p_i N(y; mu_i, Sigma_i), Sigma_i^-1 = W_i^T W_i, W_i lower triangular.
 
     Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames).
@@ -240,7 +226,7 @@ class GaussianMember(_Arrays):
 
 
 @dataclass(frozen=True)
-class ContextMember(_Arrays):
+class ContextMember(FrozenArrays):
     """Least squares on the context: q_i = intercept_i + sum_f coefficient_fi clip((x_f - center_f) / spread_f)."""
 
     NAME: ClassVar[str] = "context"

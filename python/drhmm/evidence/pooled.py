@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..data.checks import Array, Lengths, read_only
+from ..data.checks import Array, Lengths
+from ..data.frozen import FrozenArrays
 from ..data.user_warnings import warn
 from ..features.context import Context
 from ..features.frames import Framing, fair_draw
@@ -32,7 +33,7 @@ def least_ratio_of(floor: float, n_states: int) -> float:
 
 
 @dataclass(frozen=True)
-class PooledEvidence:
+class PooledEvidence(FrozenArrays):
     """A pool of density ratios: arrays, evaluated by the native core in one pass over blocks of frames.
 
     log w_i(y) = sum_m kappa_m log max(q_i^(m)(y) / p_i, least_ratio) + (sum_m kappa_m) beta (log p_i - mean_j log p_j)
@@ -56,7 +57,7 @@ class PooledEvidence:
     _native: _core.PooledRatio = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "prior", read_only(self.prior))
+        super().__post_init__()
         logs = np.log(self.prior)
         members: dict[str, Any] = {name: member.arrays() for name, member in self.members.items()}
         if self.past is not None and (self.context is not None or self.ahead is not None):
@@ -75,9 +76,6 @@ class PooledEvidence:
             novelty=None if self.novelty is None else self.novelty.native,
         )
         object.__setattr__(self, "_native", native)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return PooledEvidence, tuple(getattr(self, item.name) for item in fields(self) if item.init)
 
     @property
     def members(self) -> dict[str, Member]:

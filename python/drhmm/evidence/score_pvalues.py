@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.checks import Array, read_only
+from ..data.checks import Array
+from ..data.frozen import FrozenArrays
 
 #: Knots of a table, from the smallest value to the one that `TAIL` of all values exceed.
 N_KNOTS = 64
@@ -36,7 +37,7 @@ def pareto_tail(excesses: Array) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class ScoreTable:
+class ScoreTable(FrozenArrays):
     """P-values of scores: ``pvalues`` at ``knots``, of equal ones the first, straight lines between, then the tail.
 
     Beyond the last knot u, p = p_u (1 + shape (s - u) / spread)^(-1 / shape), or p_u exp(-(s - u) / spread).
@@ -46,10 +47,6 @@ class ScoreTable:
     pvalues: Array
     shape: float
     spread: float
-
-    def __post_init__(self) -> None:
-        for name in ("knots", "pvalues"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @classmethod
     def learn(cls, scores: Array) -> ScoreTable:

@@ -7,14 +7,15 @@ values mean is learned from frames that were scored without their own block.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..data.checks import Array, Lengths, read_only
+from ..data.checks import Array, Lengths
+from ..data.frozen import FrozenArrays
 from .score_pvalues import ScoreTable, log_e
 
 #: Kernel centres of the density at most.
@@ -44,7 +45,7 @@ MOST_EXCURSIONS = 1000
 
 
 @dataclass(frozen=True)
-class Excursions:
+class Excursions(FrozenArrays):
     """How far normal frames went: the highest excursions above 0, for alarms.
 
     Rows of ``sums`` are those of c_t = max(0, c_{t-1} + log w_*), rows of ``frames`` those of log w_* itself: sequence,
@@ -54,10 +55,6 @@ class Excursions:
     sums: Array
     frames: Array
     n_frames: int
-
-    def __post_init__(self) -> None:
-        for name in ("sums", "frames"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @classmethod
     def of(cls, log_evidence: Array, lengths: Lengths) -> Excursions:
@@ -92,7 +89,7 @@ def _highest(excursions: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Densities:
+class Densities(FrozenArrays):
     """What known frames look like: a mixture of class Gaussians, and kernels on whitened frames."""
 
     shares: Array
@@ -116,10 +113,6 @@ class Densities:
         "centers": "C D",
         "weights": "C",
     }
-
-    def __post_init__(self) -> None:
-        for name in self.AXES:
-            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def native(
         self, tables: tuple[ScoreTable, ScoreTable], scales: tuple[float, float], joint: float
@@ -146,7 +139,7 @@ class Densities:
 
 
 @dataclass(frozen=True)
-class NoveltyEvidence:
+class NoveltyEvidence(FrozenArrays):
     """Evidence for the unknown, log w_* = joint log((e_G^kappa_G + e_K^kappa_K) / 2).
 
     ``excursions`` are those of the training frames, each scored without its own block.
@@ -161,9 +154,6 @@ class NoveltyEvidence:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_native", self.densities.native(self.tables, self.scales, self.joint))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return NoveltyEvidence, tuple(getattr(self, item.name) for item in fields(self) if item.init)
 
     @property
     def native(self) -> _core.NoveltyEvidence:

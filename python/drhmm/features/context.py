@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..data.checks import Array, Lengths, read_only
+from ..data.checks import Array, Lengths
+from ..data.frozen import FrozenArrays
 from .frames import Framing
 
 #: Windows that statistics look at, in samples; those beyond twice the mean stay are left out.
@@ -40,7 +41,7 @@ BLOCK = 4096
 
 
 @dataclass(frozen=True)
-class Context:
+class Context(FrozenArrays):
     """The features of the past of a time step.
 
     The sample itself; mean, log spread and log change (the first `kinds` of them) of every column over each of the
@@ -60,8 +61,7 @@ class Context:
     native: _core.Context = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name in self.AXES:
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+        super().__post_init__()
         native = _core.Context(
             mean=self.mean,
             scale=self.scale,
@@ -71,9 +71,6 @@ class Context:
             bias=self.bias,
         )
         object.__setattr__(self, "native", native)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Context, tuple(getattr(self, item.name) for item in fields(self) if item.init)
 
     @property
     def size(self) -> int:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..data.checks import LARGEST, Array, Lengths, read_only
+from ..data.checks import LARGEST, Array, Lengths
+from ..data.frozen import FrozenArrays
 from ..data.tables import columns_named
 from ..data.user_warnings import warn
 
@@ -27,19 +28,12 @@ RULED = 3.0
 
 
 @dataclass(frozen=True)
-class Framing:
+class Framing(FrozenArrays):
     """How a frame is made from samples, in batch and in a stream: standardise, then join `window` samples."""
 
     mean: Array
     scale: Array
     window: int = 1
-
-    def __post_init__(self) -> None:
-        for name in ("mean", "scale"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Framing, (self.mean, self.scale, self.window)
 
     @property
     def n_columns(self) -> int:
