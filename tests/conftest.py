@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import sys
+from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,15 +22,27 @@ if sys.platform == "win32":
     collect_ignore += ["test_processes.py", "test_interruption.py"]
 
 
+def pytest_xdist_auto_num_workers(config):
+    """Folders run side by side, on four cores at most; files that are named run in this process, as for a debugger."""
+    if any(Path(argument.partition("::")[0]).is_file() for argument in config.args):
+        return 0
+    for library in ("OMP", "OPENBLAS"):  # whose threads wait for each other by spinning
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    return min(os.cpu_count() or 1, 4)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The quick tests: those marked quick, and every test that is not marked slow, with the first of its parameters."""
-    seen = set()
+    """Mark what a grid leaves out as exhaustive, and the first parameters of what is neither that nor slow as quick."""
+    seen = Counter()
     for item in items:
         test = item.nodeid.partition("[")[0]
-        if test not in seen and item.get_closest_marker("slow") is None:
+        grid = item.get_closest_marker("grid")
+        if grid is not None and seen[test] % grid.args[0] > 0:
+            item.add_marker("exhaustive")
+        if seen[test] == 0 and not {"slow", "exhaustive"} & {marker.name for marker in item.iter_markers()}:
             item.add_marker("quick")
-        seen.add(test)
+        seen[test] += 1
 
 
 @pytest.fixture(autouse=True)

@@ -748,7 +748,7 @@ class TestStream:
         result = subprocess.run([sys.executable, "-c", code], cwd=folder, input="1,2\n", capture_output=True, text=True)
         assert result.stderr == "False\n"
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_a_hundred_kills_leave_a_whole_state_and_nothing_else(self, tmp_path):
         (tmp_path / "folder").mkdir()
         live.model("window").save(tmp_path / "model.drhmm")

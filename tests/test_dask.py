@@ -382,7 +382,7 @@ class TestCluster:
             found = drhmm.dask.fit(DensityRatioHMM(**SETTINGS), dd.from_pandas(DF, npartitions=6), **ROLES)
         assert_same(found, in_memory())
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     # Every partition is read for its labels, for the sample and for its statistics.
     @pytest.mark.parametrize("reading", [1, 3])
     @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -394,7 +394,7 @@ class TestCluster:
         assert len(reader.pids()) > reading
         assert_same(found, in_memory(DF.iloc[np.argsort(DF["person"] % 6, kind="stable")]))
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     @pytest.mark.filterwarnings("ignore::UserWarning")
     def test_prediction_survives_a_killed_worker(self, cluster, model, tmp_path):
         reader = Reader(tmp_path, 2, 2)

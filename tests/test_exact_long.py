@@ -15,7 +15,7 @@ from exact import Oracle, largest_error, ratios_to_pivot
 from native import EVERY_WAY, Native, name_of
 from test_variants import POSSIBLE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.grid(7)]
 
 TOLERANCE = 1e-11
 

@@ -92,6 +92,7 @@ class TestToy:
             assert set(record["values"]) == {"density ratio", "KDE", "GMM"}
             assert all(0 <= values[m] <= 1 for values in record["values"].values() for m in toy.ESTIMATES)
 
+    @pytest.mark.exhaustive
     def test_a_killed_run_goes_on_where_it_stopped(self, toy_output, tmp_path):
         command = [sys.executable, str(FOLDER / "toy.py"), *TOY, "--output", str(tmp_path)]
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -194,6 +195,7 @@ def real_output(data, tmp_path_factory):
     return folder
 
 
+@pytest.mark.exhaustive
 class TestReal:
     @pytest.mark.filterwarnings("ignore")
     @pytest.mark.parametrize("system", peers.PEERS)

@@ -22,6 +22,7 @@ def gaussian_hmm(seed, n_states, kind):
     return model
 
 
+@pytest.mark.grid(7)
 @pytest.mark.parametrize("n_frames", [1, 2, 10, 300, 5000])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("n_states", range(1, 21))

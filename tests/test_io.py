@@ -619,7 +619,7 @@ class TestFingerprint:
         assert replace(model, settings={}, feature_names=("a", "b")).fingerprint == model.fingerprint
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_hundred_kills_while_saving_leave_a_whole_file_and_nothing_else(tmp_path):
     (tmp_path / "folder").mkdir()
     live.model("novelty").save(tmp_path / "model.drhmm")

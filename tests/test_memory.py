@@ -12,7 +12,7 @@ import pytest
 
 import exhaustion
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 FOLDER = Path(__file__).parent
 

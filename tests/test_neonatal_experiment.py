@@ -130,6 +130,7 @@ def quick_systems(monkeypatch):
     return asked
 
 
+@pytest.mark.exhaustive
 def test_the_command_writes_a_table_and_pictures(tmp_path, quick_systems, capsys):
     assert main(["--hours", "0.4", "--activity", "20", "--output", str(tmp_path)]) == 0
     page = (tmp_path / "RESULTS.md").read_text()
@@ -140,6 +141,7 @@ def test_the_command_writes_a_table_and_pictures(tmp_path, quick_systems, capsys
     assert "first in 5 of 5 rows" in capsys.readouterr().out
 
 
+@pytest.mark.exhaustive
 def test_a_second_run_computes_nothing_and_a_lost_unit_alone(tmp_path, quick_systems, capsys):
     arguments = ["--hours", "0.4", "--activity", "20", "--output", str(tmp_path)]
     main(arguments)
@@ -151,6 +153,7 @@ def test_a_second_run_computes_nothing_and_a_lost_unit_alone(tmp_path, quick_sys
     assert quick_systems == first | {"fhmm": first["fhmm"] + 1}
 
 
+@pytest.mark.exhaustive
 def test_another_seed_does_not_reuse_results(tmp_path, quick_systems, capsys):
     main(["--hours", "0.4", "--activity", "20", "--output", str(tmp_path)])
     first = quick_systems["fhmm"]
@@ -185,6 +188,7 @@ def test_impossible_options_end_with_status_2(option, capsys):
     assert "must be" in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
 def test_every_system_finds_bradycardia_in_short_recordings(patients):
     k = next(k for k, patient in enumerate(patients) if patient.has("bradycardia"))
     test, training = patients[k], training_of(patients, k)
@@ -197,6 +201,7 @@ def test_every_system_finds_bradycardia_in_short_recordings(patients):
         assert scores(test.truth["bradycardia"], found).auc > 0.8
 
 
+@pytest.mark.exhaustive
 def test_the_unknown_is_found_in_short_recordings(patients):
     found = {"ratio": [], "slds": []}
     for k in (0, 7, 14):

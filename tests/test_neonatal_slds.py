@@ -123,6 +123,7 @@ def test_the_first_two_seconds_equal_the_mixture_of_all_histories(n_seconds):
     assert_allclose(filtered(system, observations[:n_seconds], inputs[:n_seconds])[-1, 0], exact, atol=1e-6)
 
 
+@pytest.mark.exhaustive
 def test_six_seconds_stay_close_to_the_mixture_of_all_histories():
     system, A, observations, inputs = switching_system()
     exact = by_all_histories(system, A, observations, inputs)

@@ -18,7 +18,8 @@ import live
 from drhmm import DensityRatioHMM, _core, recursion
 from problems import blobs, evidence_problem
 
-pytestmark = pytest.mark.slow
+# Python 3.12 and newer warn of forks beside threads, which pytest has where tests run side by side.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")]
 
 
 def in_a_fork(work):

@@ -31,6 +31,7 @@ def run(variant, name, problem, lengths):
     return posteriors
 
 
+@pytest.mark.grid(5)
 @pytest.mark.parametrize("name", PASSES)
 @pytest.mark.parametrize("n_states", [2, 3, 4, 5, 6, 7, 8, 9, 16, 21, 64])
 def test_one_long_sequence(variant, name, n_states):
@@ -51,6 +52,7 @@ def test_many_sequences_of_any_length(variant, name, n_states):
 
 
 @pytest.mark.slow
+@pytest.mark.grid(5)
 @pytest.mark.parametrize("name", PASSES)
 @pytest.mark.parametrize("n_states", [2, 3, 16])
 @pytest.mark.parametrize("spread", [0.0, 1e-3, 0.1])
@@ -135,6 +137,7 @@ def with_nan_of_other_programs(log_ratios, *place):
     return log_ratios
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("n_states", [2, 3, 16, 64])
 @pytest.mark.parametrize("row", [0, 1700])
 def test_missing_frames_may_be_any_kind_of_nan(variant, n_states, row):

@@ -102,6 +102,7 @@ class TestEveryVariant:
             assert report[0] == 0
             assert_allclose(posteriors, getattr(reference, name)(*problem), atol=1e-12)
 
+    @pytest.mark.grid(7)
     @pytest.mark.parametrize("n_states", [2, 3, 4, 5, 16, 33])
     @pytest.mark.parametrize("rare", [1e-1, 1e-3, 1e-5, 1e-8])
     @pytest.mark.parametrize("spread", [1, 20, 200, 1000])

@@ -1,6 +1,6 @@
 """Smoothing and Viterbi on given evidence, beside hmmlearn; the answer is asserted before the clock runs.
 
-Run with ``pytest benchmarks/speed --benchmark-enable --benchmark-group-by=param:n_states``.
+Run with ``pytest -n 0 benchmarks/speed --benchmark-enable --benchmark-group-by=param:n_states``.
 """
 
 from __future__ import annotations
