@@ -343,7 +343,7 @@ def held_out_scores(
         others = blocks != block
         if weights[others].sum() > 0:
             fitted[block] = learn_densities(frames[others], targets[others], weights[others], 1.0, random_state)
-    width = _best_width(frames, weights, blocks, fitted, random_state, n_threads)
+    width = _best_width(frames, weights, blocks, fitted, random_state)
     scores = np.full((len(frames), 2), np.nan)
     for block, densities in fitted.items():
         known = np.bincount(classes[(blocks != block) & (weights > 0)], minlength=targets.shape[1]) > 0
@@ -359,16 +359,20 @@ def _best_width(
     blocks: npt.NDArray[np.int64],
     fitted: dict[Any, Densities],
     random_state: np.random.RandomState,
-    n_threads: int,
 ) -> float:
+    """The width at which kernels of other blocks give frames the highest likelihood."""
+    from scipy.spatial.distance import cdist
+
     positive = np.flatnonzero(weights > 0)
     judges = positive if len(positive) <= JUDGES else np.sort(random_state.choice(positive, JUDGES, replace=False))
     gains = np.zeros(len(WIDTHS))
     for block, densities in fitted.items():
         rows = judges[blocks[judges] == block]
-        for k, width in enumerate(WIDTHS if len(rows) > 0 else []):
-            logs = -replace(densities, width=float(width)).scores(frames[rows], n_threads)[:, 1]
-            gains[k] += weights[rows] @ (logs - frames.shape[1] * np.log(width))
+        white = (frames[rows] - densities.origin) @ densities.whitening.T
+        squared = cdist(densities.centers, white, "sqeuclidean")
+        for k, width in enumerate(WIDTHS):
+            logs = _log_sum(-squared / (2 * width**2), densities.weights) - frames.shape[1] * np.log(width)
+            gains[k] += weights[rows] @ logs
     return float(WIDTHS[gains.argmax()])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,7 @@ class HeldOutSmoothing:
         self._codes = np.ascontiguousarray(codes[self._rows])
         self.n_judged = int((self._codes >= 0).sum())
         self.transmat, self.startprob = transmat, startprob
+        self._chain_at = lru_cache(maxsize=4)(self._make_chain)
         self.scales, self.n_threads, self.learns_shift = scales, n_threads, learns_shift
         # Powers of a chain that falls apart are no chain, and stages have no powers: nothing is tempered.
         self._staged = None if stages is None else StageChain.of(transmat, startprob, stages)
@@ -181,13 +183,7 @@ class HeldOutSmoothing:
         if self.kind == "filter":
             return self._filter_loss(evidence, temper, with_gradient)
         loss, by_evidence, by_transitions, by_start = _core.smoothing_loss(
-            evidence,
-            self._codes,
-            power(self.transmat, temper),
-            power(self.startprob, temper),
-            self.lengths,
-            with_gradient,
-            self.n_threads,
+            evidence, self._codes, *self._chain_at(temper), self.lengths, with_gradient, self.n_threads
         )
         by_temper = (by_transitions * self._log_transmat).sum() + (by_start * self._log_startprob).sum()
         return loss, by_evidence, float(by_temper)
@@ -214,10 +210,15 @@ class HeldOutSmoothing:
         return loss, by_evidence, by_temper
 
     def _filtered(self, evidence: Array, temper: float, with_gradient: bool) -> tuple[float, Array]:
+        return _core.filtering_loss(evidence, self._codes, *self._chain_at(temper), self.lengths, with_gradient)
+
+    def _make_chain(self, temper: float) -> tuple[Array, Array]:
+        """Powers of the transition and start probabilities; for filtering, made into a proper chain again."""
+        if self.kind != "filter":
+            return power(self.transmat, temper), power(self.startprob, temper)
         n_states = len(self.startprob)
         transmat, startprob, _ = tempered(self.transmat, self.startprob, temper, np.full(n_states, 1 / n_states))
-        transmat, startprob = np.ascontiguousarray(transmat), np.ascontiguousarray(startprob)
-        return _core.filtering_loss(evidence, self._codes, transmat, startprob, self.lengths, with_gradient)
+        return np.ascontiguousarray(transmat), np.ascontiguousarray(startprob)
 
     def _rows_of(self, log_ratios: Array) -> Array:
         """The rows that are judged, their maximum at 0. A held-out estimate of zero is a guess: it excludes nothing."""
