@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..data.checks import Array, Lengths
-from ..data.frozen import FrozenArrays
+from ..data.checks import Array, FrozenArrays, Lengths
 
 
 def power(values: Array, temper: float) -> Array:

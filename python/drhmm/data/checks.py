@@ -6,6 +6,7 @@ import math
 import numbers
 import os
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, NoReturn
 
 import numpy as np
@@ -126,6 +127,18 @@ def _is_written_through(array: Any) -> bool:
             return True
         array = array.base
     return False
+
+
+class FrozenArrays:
+    """The base of a frozen dataclass: arrays are read-only, also after pickling, which makes the object anew."""
+
+    def __post_init__(self: Any) -> None:
+        for item in fields(self):
+            if item.init and isinstance(getattr(self, item.name), np.ndarray):
+                object.__setattr__(self, item.name, read_only(getattr(self, item.name)))
+
+    def __reduce__(self: Any) -> tuple[object, ...]:
+        return type(self), tuple(getattr(self, item.name) for item in fields(self) if item.init)
 
 
 def as_samples(values: Any, name: str = "X") -> Array:
@@ -442,3 +455,19 @@ def as_json(value: Any) -> Any:
     if isinstance(value, dict):
         return [[as_json(key), as_json(item)] for key, item in value.items()]
     return repr(value)
+
+
+def checked_log_ratios(source: Any, frames: Array, n_states: int) -> Array:
+    """The log ratios of a source, with the shape and the values that the recursions need."""
+    log_ratios = as_matrix(source.log_ratios(frames), "log_ratios")
+    if log_ratios.shape != (len(frames), n_states):
+        raise ValueError(
+            f"{source!r} returned log ratios of shape {log_ratios.shape} instead of {(len(frames), n_states)}"
+        )
+    return without_evidence(log_ratios)
+
+
+def without_evidence(log_ratios: Array) -> Array:
+    """Rows in which every class estimates 0 carry no evidence: all w_ij = 1."""
+    excluded = np.isneginf(log_ratios).all(axis=1, keepdims=True)
+    return np.where(excluded, 0.0, log_ratios)

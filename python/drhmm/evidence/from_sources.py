@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.checks import Array, Lengths, as_matrix
+from ..data.checks import Array, Lengths, checked_log_ratios
 from ..features.frames import Framing, complete_rows
 from ..system.threads import limited_threads
 from .pooled import PooledEvidence
@@ -89,19 +89,3 @@ class SourceEvidence:
 
 #: What a model has of evidence.
 Evidence = PooledEvidence | SourceEvidence
-
-
-def checked_log_ratios(source: Any, frames: Array, n_states: int) -> Array:
-    """The log ratios of a source, with the shape and the values that the recursions need."""
-    log_ratios = as_matrix(source.log_ratios(frames), "log_ratios")
-    if log_ratios.shape != (len(frames), n_states):
-        raise ValueError(
-            f"{source!r} returned log ratios of shape {log_ratios.shape} instead of {(len(frames), n_states)}"
-        )
-    return without_evidence(log_ratios)
-
-
-def without_evidence(log_ratios: Array) -> Array:
-    """Rows in which every class estimates 0 carry no evidence: all w_ij = 1."""
-    excluded = np.isneginf(log_ratios).all(axis=1, keepdims=True)
-    return np.where(excluded, 0.0, log_ratios)

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core
-from ..data.checks import LARGEST, Array
-from ..data.frozen import FrozenArrays
+from ..data.checks import LARGEST, Array, FrozenArrays
 
 Sums = dict[str, Array]
 

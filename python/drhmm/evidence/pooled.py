@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..data.checks import Array, Lengths
-from ..data.frozen import FrozenArrays
+from ..data.checks import Array, FrozenArrays, Lengths
 from ..data.user_warnings import warn
 from ..features.context import Context
 from ..features.frames import Framing, fair_draw

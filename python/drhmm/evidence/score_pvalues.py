@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.checks import Array
-from ..data.frozen import FrozenArrays
+from ..data.checks import Array, FrozenArrays
 
 #: Knots of a table, from the smallest value to the one that `TAIL` of all values exceed.
 N_KNOTS = 64

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..data.checks import Array, Lengths
-from ..data.frozen import FrozenArrays
+from ..data.checks import Array, FrozenArrays, Lengths
 from .score_pvalues import ScoreTable, log_e
 
 #: Kernel centres of the density at most.

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..data.checks import Array, Lengths
-from ..data.frozen import FrozenArrays
+from ..data.checks import Array, FrozenArrays, Lengths
 from .frames import Framing
 
 #: Windows that statistics look at, in samples; those beyond twice the mean stay are left out.

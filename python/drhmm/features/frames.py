@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..data.checks import LARGEST, Array, Lengths
-from ..data.frozen import FrozenArrays
+from ..data.checks import LARGEST, Array, FrozenArrays, Lengths
 from ..data.tables import columns_named
 from ..data.user_warnings import warn
 

@@ -13,9 +13,8 @@ import numpy.typing as npt
 from ..chain.native_chain import StageChain
 from ..chain.tempering import tempered
 from ..chain.transitions import ChainRules
-from ..data.checks import Array
+from ..data.checks import Array, checked_log_ratios
 from ..data.labels import UNKNOWN
-from ..evidence.from_sources import checked_log_ratios
 from ..ratios.learner import Learner, class_shares
 from .em import clamped, run_em
 from .labelled import Learned, Settings, learn_labelled, learn_unlabelled

@@ -15,9 +15,8 @@ from ..chain.durations import Durations, Stays
 from ..chain.tempering import tempered
 from ..chain.transitions import ChainRules, count_transitions
 from ..chain.unknown_state import Novelty
-from ..data.checks import Array, read_only
+from ..data.checks import Array, checked_log_ratios, read_only
 from ..data.user_warnings import warn
-from ..evidence.from_sources import checked_log_ratios
 from ..evidence.pool_members import AheadMember
 from ..evidence.pooled import PooledEvidence, least_ratio_of, warn_of_far_classes
 from ..evidence.tunings import Tuning

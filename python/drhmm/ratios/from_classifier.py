@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from ..data.checks import Array, check_choice, check_number, refuse_masked
-from ..evidence.from_sources import without_evidence
+from ..data.checks import Array, check_choice, check_number, refuse_masked, without_evidence
 from .learner import accepts_weights, as_training, check_fitted, class_shares, hard_or_repeated
 
 

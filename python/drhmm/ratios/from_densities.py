@@ -11,8 +11,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KernelDensity
 
-from ..data.checks import Array, refuse_masked
-from ..evidence.from_sources import without_evidence
+from ..data.checks import Array, refuse_masked, without_evidence
 from .learner import accepts_weights, as_training, check_fitted, hard_or_repeated
 
 

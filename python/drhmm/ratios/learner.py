@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.checks import LARGEST, Array, as_floats, as_samples
-from ..evidence.from_sources import checked_log_ratios
+from ..data.checks import LARGEST, Array, as_floats, as_samples, checked_log_ratios
 from ..evidence.pool_members import Member
 from ..system.progress import Progress
 from ..tuning.kernel_search import Judge

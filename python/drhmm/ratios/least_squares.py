@@ -10,8 +10,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import _core
-from ..data.checks import Array, as_samples, check_number, check_number_or_auto, check_searched, read_only, thread_count
-from ..evidence.from_sources import without_evidence
+from ..data.checks import (
+    Array,
+    as_samples,
+    check_number,
+    check_number_or_auto,
+    check_searched,
+    read_only,
+    thread_count,
+    without_evidence,
+)
 from ..evidence.pool_members import AdditiveMember, GaussianMember, KernelMember, Member, Sums, added
 from ..evidence.pooled import frame_log_ratios, least_ratio_of
 from ..features.frames import basis_size, choose_centers, median_distance, random_state_of

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..data.checks import Array, check_choice, check_number, check_number_or_auto, thread_count
-from ..evidence.from_sources import Evidence, SourceEvidence, checked_log_ratios
+from ..data.checks import Array, check_choice, check_number, check_number_or_auto, checked_log_ratios, thread_count
+from ..evidence.from_sources import Evidence, SourceEvidence
 from ..evidence.pooled import pooled_evidence
 from ..features.context import Context
 from ..features.frames import Framing, random_state_of
