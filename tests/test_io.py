@@ -23,7 +23,7 @@ from safetensors.numpy import save as write_tensors
 import drhmm
 import live
 from drhmm import DensityRatioHMM, ModelFormatError
-from drhmm.chain.tempering import Tempering
+from drhmm.chain.transitions import Tempering
 from drhmm.files.model_file import from_bytes, to_bytes
 from drhmm.ratios import LeastSquares
 from problems import blobs

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import DensityRatioHMM, recursion
-from drhmm.chain.tempering import tempered
+from drhmm.chain.transitions import tempered
 from drhmm.reference import objective as reference
 from drhmm.reference import recursion as reference_recursion
 from problems import blobs

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from . import _core, recursion
 from .chain.durations import Durations, leaving_rates
 from .chain.native_chain import StageChain
-from .chain.tempering import Tempering, tempered
+from .chain.transitions import Tempering, tempered
 from .chain.unknown_state import Novelty, among_known
 from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .data.hints import by_name

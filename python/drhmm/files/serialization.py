@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..chain.durations import Durations
-from ..chain.tempering import Tempering
+from ..chain.transitions import Tempering
 from ..chain.unknown_state import Novelty
 from ..data.checks import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number, shown
 from ..evidence.pool_members import KINDS, N_EDGES, AheadMember, ContextMember, Member

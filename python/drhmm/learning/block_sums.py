@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..chain.durations import Stays
-from ..chain.tempering import tempered
-from ..chain.transitions import ChainRules, count_transitions
+from ..chain.transitions import ChainRules, count_transitions, tempered
 from ..data.checks import Array, Lengths, as_json, read_only
 from ..data.labels import Codes
 from ..data.sequences import Sequences

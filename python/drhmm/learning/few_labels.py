@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..chain.native_chain import StageChain
-from ..chain.tempering import tempered
-from ..chain.transitions import ChainRules
+from ..chain.transitions import ChainRules, tempered
 from ..data.checks import Array, checked_log_ratios
 from ..data.labels import UNKNOWN
 from ..ratios.learner import Learner, class_shares

@@ -12,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import recursion
 from ..chain.durations import Durations, Stays
-from ..chain.tempering import tempered
-from ..chain.transitions import ChainRules, count_transitions
+from ..chain.transitions import ChainRules, count_transitions, tempered
 from ..chain.unknown_state import Novelty
 from ..data.checks import Array, checked_log_ratios, read_only
 from ..data.user_warnings import warn

@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from .. import _core
 from ..chain.durations import Durations
 from ..chain.native_chain import StageChain
-from ..chain.tempering import power, tempered, unreachable
+from ..chain.transitions import power, tempered, unreachable
 from ..data.checks import LARGEST, Array, Lengths, as_floats, check_number
 
 #: Judged frames below which nothing can be said.
