@@ -192,6 +192,7 @@ class Inference:
                 transmat=transmat,
                 startprob=startprob,
                 tempering=tempering,
+                stages=self.stages if tuning.shapes else None,
                 kept_alarm=None,
                 other_tunings={},
             )

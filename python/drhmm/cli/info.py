@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,7 @@ def as_json(model: Model) -> dict[str, Any]:
         "prior": model.prior.tolist(),
         "members": {name: str(member) for name, member in evidence.members.items()},
         "floor": evidence.floor,
-        "tunings": {
-            kind: {"scales": dict(tuning.scales), "temper": tuning.temper, "prior_shift": tuning.prior_shift}
-            for kind, tuning in model.tunings.items()
-        },
+        "tunings": {kind: asdict(tuning) | {"scales": dict(tuning.scales)} for kind, tuning in model.tunings.items()},
         "novelty": None if novelty is None else {"rate": novelty.rate, "duration": novelty.duration},
         "alarm": None if alarm is None else {name: getattr(alarm, name) for name in ALARM},
         "durations": {

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -138,8 +139,7 @@ def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
         "temper": 1.0 if model.tempering is None else model.tempering.temper,
         "stages": None if stages is None else {name: getattr(stages, name).tolist() for name in STAGES},
         "tunings": {
-            kind: {"scales": dict(tuning.scales), "temper": tuning.temper, "prior_shift": tuning.prior_shift}
-            for kind, tuning in model.other_tunings.items()
+            kind: asdict(tuning) | {"scales": dict(tuning.scales)} for kind, tuning in model.other_tunings.items()
         },
     }
 
@@ -353,13 +353,15 @@ def _decode_tunings(described: Any, members: set[str]) -> dict[str, Tuning]:
         raise ValueError(f"tunings must be some of filter, frame, found {shown(described)}")
     tunings = {}
     for kind, values in described.items():
-        _check_keys(values, ("scales", "temper", "prior_shift"), f"the tuning {kind}")
+        _check_keys(values, ("scales", "temper", "prior_shift", "shapes"), f"the tuning {kind}")
         scales = values["scales"]
         if not isinstance(scales, dict) or not scales or not set(scales) <= members:
             raise ValueError(f"the tuning {kind} has scales of other members")
         temper = check_number(values["temper"], "temper", low=0, high=1, low_open=True)
         checked = {name: _number(scales, name) for name in scales}
-        tunings[kind] = Tuning(checked, temper, _number(values, "prior_shift"))
+        if not isinstance(values["shapes"], bool):
+            raise ValueError(f"the tuning {kind} has shapes {shown(values['shapes'])}, not true or false")
+        tunings[kind] = Tuning(checked, temper, _number(values, "prior_shift"), values["shapes"])
     return tunings
 
 

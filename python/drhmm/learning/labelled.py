@@ -33,8 +33,8 @@ from .em import EMResult, run_em
 from .starts import best_starts
 from .training_frames import FEW, SCALE_REASON, TYPICAL, TrainingFrames, typical_values
 
-#: By how much shapes of durations must lower the objective, in units of the square root of the number of runs.
-SHAPE_LEAD = 0.25
+#: Transition matrix, start and shapes of durations.
+Chain = tuple[Array, Array, Durations | None]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ class Settings:
 class Learned:
     """Fitted sources, how much they count, and a chain; ``targets`` are the soft labels they were learned from.
 
-    ``choice`` is for smoothing, ``others`` for filtering and single frames. ``past`` is what context members read.
+    ``choice`` is for smoothing, ``others`` for filtering and single frames; those in ``plain`` take geometric stays.
+    ``past`` is what context members read.
     """
 
     trained: list[Trained]
@@ -77,6 +78,7 @@ class Learned:
     history: list[float] = field(default_factory=list)
     others: dict[str, Choice] = field(default_factory=dict)
     past: Context | None = None
+    plain: set[str] = field(default_factory=set)
 
     @property
     def selection(self) -> Selection | None:
@@ -87,11 +89,16 @@ class Learned:
     @property
     def tunings(self) -> dict[str, Tuning]:
         """What was chosen for filtering and for single frames."""
-        return {kind: self._tuning(choice) for kind, choice in self.others.items()}
-
-    def _tuning(self, choice: Choice) -> Tuning:
-        names = [one.name for one in self.trained][: len(choice.scales)]
-        return Tuning(dict(zip(names, choice.scales.tolist(), strict=True)), choice.temper, choice.prior_shift)
+        names = [one.name for one in self.trained]
+        return {
+            kind: Tuning(
+                dict(zip(names, choice.scales.tolist(), strict=False)),
+                choice.temper,
+                choice.prior_shift,
+                kind not in self.plain,
+            )
+            for kind, choice in self.others.items()
+        }
 
 
 def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings) -> Learned:
@@ -111,35 +118,45 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
         chains.append((transmat, startprob, stages))
     targets = training.one_hot()
     task = training.task(targets)
-    smoothings = [_smoothing(training, chain, settings) for chain in chains]
+    smoothing = _smoothing(training, chains[-1], settings)
     least = least_ratio_of(settings.floor, training.n_states)
 
     def judge(estimates: Array) -> float:
-        return smoothings[-1].best(training.spread(np.log(np.maximum(estimates / task.prior, least))))
+        return smoothing.best(training.spread(np.log(np.maximum(estimates / task.prior, least))))
 
-    can_judge = smoothings[-1].can_judge
+    can_judge = smoothing.can_judge
     if can_judge:
         task = training.task(targets, judge, progress_bar("cross-validation") if settings.verbose else None)
     trained = learner.learn(task, can_judge)
     past = None
     if can_judge and settings.context is not None and settings.evidence_scale is None:
-        past = settings.context(training.n_rows / smoothings[-1].n_runs)
+        past = settings.context(training.n_rows / smoothing.n_runs)
         trained = [*trained, *learn_context_members(training, past, targets, task.prior, settings.floor)]
-    choices = [_choice(learner, trained, smoothing, training, task.prior) for smoothing in smoothings]
-    best = len(chains) - 1
-    if len(chains) > 1:
-        lead = choices[-1].objective - choices[0].objective
-        needed = SHAPE_LEAD * np.sqrt(smoothings[-1].n_runs) if settings.cautious_shapes else 0.0
-        best = 0 if not can_judge or lead > needed else 1
-        if not can_judge and settings.cautious_shapes:
-            best = 1
-    others = {}
+
+    def chosen(kind: str, members: Sequence[Trained], candidates: Sequence[Chain]) -> tuple[Choice, bool]:
+        """The choice for a kind of answer, and whether it is the first of two candidates."""
+        found: Choice | None = None
+        for chain in reversed(candidates):
+            judging = _smoothing(training, chain, settings, kind, task.prior)
+            choice = _choice(learner, members, judging, training, task.prior, found)
+            if found is None:
+                found = choice
+                continue
+            needed = judging.shape_lead if settings.cautious_shapes else 0.0
+            if found.objective - choice.objective > needed or not (can_judge or settings.cautious_shapes):
+                return choice, True
+        assert found is not None
+        return found, len(candidates) == 1
+
+    choice, first = chosen("smooth", trained, chains)
+    chain = chains[0] if first else chains[-1]
+    others, plain = {}, set()
     if can_judge and settings.evidence_scale is None:
         live = [one for one in trained if one.name != AheadMember.NAME]
-        for kind in ("filter", "frame"):
-            judge_kind = _smoothing(training, chains[best], settings, kind, task.prior)
-            others[kind] = _choice(learner, live, judge_kind, training, task.prior)
-    return Learned(trained, choices[best], targets, *chains[best], others=others, past=past)
+        others["filter"], with_shapes = chosen("filter", live, chains if first else chains[-1:])
+        others["frame"], _ = chosen("frame", live, chains[-1:])
+        plain = set() if with_shapes else {"filter"}
+    return Learned(trained, choice, targets, *chain, others=others, past=past, plain=plain)
 
 
 def learn_unlabelled(
@@ -189,7 +206,7 @@ def learn_unlabelled(
 
 def _smoothing(
     training: TrainingFrames,
-    chain: tuple[Array, Array, Durations | None],
+    chain: Chain,
     settings: Settings,
     kind: str = "smooth",
     prior: Array | None = None,
@@ -212,11 +229,16 @@ def _smoothing(
 
 
 def _choice(
-    learner: Learner, trained: Sequence[Trained], smoothing: HeldOutSmoothing, training: TrainingFrames, prior: Array
+    learner: Learner,
+    trained: Sequence[Trained],
+    smoothing: HeldOutSmoothing,
+    training: TrainingFrames,
+    prior: Array,
+    near: Choice | None = None,
 ) -> Choice:
     """Scales, temper and prior shift from the held-out log ratios of all members."""
     members = {one.name: None if one.held_out is None else training.spread(one.held_out) for one in trained}
-    return smoothing.choose(members, prior, *learner.usual_scales(len(trained)))
+    return smoothing.choose(members, prior, *learner.usual_scales(len(trained)), near)
 
 
 def model_of(

@@ -37,7 +37,14 @@ STARTS = ((1.0, range(1, -11, -1)), (0.5, range(0, -6, -1)), (0.1, range(1, -4, 
 JUDGE_SCALES = (2.0**-8, 2.0**-6, 2.0**-4, 2.0**-2, 1.0)
 JUDGE_TEMPERS = (1.0, 0.5)
 
-MOST_ITERATIONS = 40
+#: Iterations from every start, and from the best of them.
+FIRST_ITERATIONS, MOST_ITERATIONS = 6, 40
+
+#: Powers of two by which the scales of a plain chain are multiplied where one with shapes of durations is tried.
+NEAR_STEPS = range(0, -5, -1)
+
+#: By how much shapes of durations must lower the objective, in units of the square root of the number of runs.
+SHAPE_LEAD = 0.25
 
 #: Step of the temper in the finite difference of the loss of filtering.
 TEMPER_STEP = 1e-4
@@ -233,12 +240,25 @@ class HeldOutSmoothing:
         tempers = JUDGE_TEMPERS if self.temper is None else (self.temper,)
         return min(self.value(scale * own, temper) for scale in scales for temper in tempers)
 
-    def choose(self, members: Mapping[str, Array | None], prior: Array, starts: Array, usual: Array) -> Choice:
+    @property
+    def shape_lead(self) -> float:
+        """The difference of two objectives from which on one chain is clearly better."""
+        return SHAPE_LEAD * float(np.sqrt(self.n_runs))
+
+    def choose(
+        self,
+        members: Mapping[str, Array | None],
+        prior: Array,
+        starts: Array,
+        usual: Array,
+        near: Choice | None = None,
+    ) -> Choice:
         """What minimises the objective for the held-out log ratios (T, S) of the members.
 
         The objective is (runs / frames) times the loss, as frames are not independent and runs of one state nearly are,
         with pulls towards the starts of the scales, a temper of 1 and no prior shift. Without enough frames to judge,
-        scales are the usual ones.
+        scales are the usual ones. `near` is the choice of another chain: the search begins there, and goes on only if
+        this chain may be better.
         """
         given = self._given(list(members), usual)
         known = Choice(usual if given is None else given, 1.0 if self.temper is None else self.temper, 0.0, "given")
@@ -249,10 +269,20 @@ class HeldOutSmoothing:
             return replace(known, reason=few)
         judged = np.stack([self._rows_of(member) for member in members.values() if member is not None])
         objective = _Objective(self, judged, prior, starts, given)
-        tempers = STARTS if self.temper is None else STARTS[:1]
-        # A temper of 1 is where most sets end; others are searched from their own best start.
-        found = [self._descend(objective, starts, temper, steps) for temper, steps in tempers]
-        best, objective_value = min(found, key=lambda one: one[1])
+        if near is None:
+            # Each temper has its own best start; where they lead is compared after a few iterations.
+            tempers = STARTS if self.temper is None else STARTS[:1]
+            tried = [
+                self._descend(objective, *objective.best_start(np.log2(starts), temper, steps), FIRST_ITERATIONS)
+                for temper, steps in tempers
+            ]
+            best, objective_value = min(tried, key=lambda one: one[1])
+            promising = True
+        else:
+            best, objective_value = objective.best_start(np.log2(near.scales), 1.0, NEAR_STEPS)
+            promising = objective_value < near.objective + self.shape_lead
+        if promising:
+            best, objective_value = self._descend(objective, best, objective_value, MOST_ITERATIONS)
         scales, temper, shift = objective.all_of(best)
         return Choice(
             scales if given is None else given,
@@ -262,18 +292,17 @@ class HeldOutSmoothing:
             objective_value,
         )
 
-    def _descend(self, objective: _Objective, starts: Array, temper: float, steps: range) -> tuple[Array, float]:
-        """The parameters to which the best start of a temper leads, and their objective."""
-        tried = [objective.free_of(np.log2(starts) + step, temper) for step in steps]
+    def _descend(self, objective: _Objective, start: Array, value: float, iterations: int) -> tuple[Array, float]:
+        """The parameters to which a start of that value leads, and their objective."""
         result = minimize(
             objective if self.has_gradient else objective.value,
-            min(tried, key=objective.value),
+            start,
             jac=self.has_gradient,
             method="L-BFGS-B",
-            bounds=np.array([*[SCALE_BOUNDS] * len(starts), TEMPER_BOUNDS, SHIFT_BOUNDS])[objective.is_free],
-            options={"maxiter": MOST_ITERATIONS},
+            bounds=objective.bounds,
+            options={"maxiter": iterations if self.has_gradient else iterations // 4},
         )
-        return result.x, float(result.fun)
+        return (result.x, float(result.fun)) if result.fun < value else (start, value)
 
     def _given(self, names: Sequence[str], usual: Array) -> Array | None:
         """The scale of each member if scales are given; a single one is shared among them as the usual ones are."""
@@ -304,6 +333,20 @@ class _Objective:
         self.fixed = np.array([*np.log2(scales), 1.0 if smoothing.temper is None else smoothing.temper, 0.0])
         others = [smoothing.temper is None, is_free and smoothing.learns_shift]
         self.is_free = np.array([is_free] * len(starts) + others)
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of the free parameters, (n, 2)."""
+        all_bounds = np.array([*[SCALE_BOUNDS] * len(self.starts), TEMPER_BOUNDS, SHIFT_BOUNDS])
+        bounds: Array = all_bounds[self.is_free]
+        return bounds
+
+    def best_start(self, log_scales: Array, temper: float, steps: range) -> tuple[Array, float]:
+        """The best of the parameters at these powers of two of the scales, and its objective."""
+        tried = [self.free_of(np.clip(log_scales + step, *SCALE_BOUNDS), temper) for step in steps]
+        values = [self.value(free) for free in tried]
+        best = int(np.argmin(values))
+        return tried[best], values[best]
 
     def free_of(self, log_scales: Array, temper: float) -> Array:
         """The free parameters of scales, a temper and no prior shift."""
