@@ -36,7 +36,7 @@ void FrameReader::read(Index first, Index count, RowMatrix& frames, std::vector<
 
 void ContextReader::read(Index first, Index count, RowMatrix& features, bool outputs) const {
   features.resize(count, outputs ? Context::kKernels : context_.size());
-  ContextState state(context_);
+  ContextState state(context_, count > Context::kReach);
   auto sequence = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin());
   Index t = first;
   while (t < first + count) {
@@ -45,7 +45,7 @@ void ContextReader::read(Index first, Index count, RowMatrix& features, bool out
     state.clear();
     if (start > begin) remember(begin, start, state);
     for (Index s = start; s < std::min(ends_[sequence], first + count); ++s) {
-      state.push(context_, samples_.row(s).data(), 1, s > first - Context::kPooled);
+      state.push(context_, samples_.row(s).data(), 1, std::max<Index>(first - s, 0));
       if (s < first) continue;
       if (outputs) {
         state.outputs(context_, features.row(s - first).data());

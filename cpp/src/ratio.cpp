@@ -247,6 +247,14 @@ void PooledRatio::estimates(const ConstRows& samples, const std::vector<Index>& 
                  });
 }
 
+// total (n, S) += what a member says of n time steps; features(k) (F) are those of one. values: scratch (n, S).
+template <class Features>
+void PooledRatio::add_context(const PoolMember<ContextRidge>& member, Index n, const Features& features, double* values,
+                              double* total) const {
+  for (Index k = 0; k < n; ++k) member.estimate.estimates_of_one(features(k), values + k * n_states());
+  add_logs(values, n, member.scale, total);
+}
+
 void PooledRatio::log_ratios(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, bool single,
                              Rows out) const {
   std::optional<ContextReader> reader;
@@ -257,12 +265,12 @@ void PooledRatio::log_ratios(const ConstRows& samples, const std::vector<Index>&
                    double* const values = total + aligned(count * n_states());
                    RowMatrix features;
                    if (reader) reader->read(first, std::min(count + more, samples.rows() - first), features);
-                   for (Index k = 0; k < count && reader; ++k) {
-                     add_context(context_->now, features.row(k).data(), values, total + k * n_states());
-                     if (!context_->ahead) continue;
-                     const Index later = std::min(first + k + more, reader->last_of(first + k)) - first;
-                     add_context(*context_->ahead, features.row(later).data(), values, total + k * n_states());
-                   }
+                   const auto now = [&](Index k) { return features.row(k).data(); };
+                   const auto later = [&](Index k) {
+                     return features.row(std::min(first + k + more, reader->last_of(first + k)) - first).data();
+                   };
+                   if (reader) add_context(context_->now, count, now, values, total);
+                   if (reader && context_->ahead) add_context(*context_->ahead, count, later, values, total);
                    evidence(frames, missing, count, single, total, out.data() + first * out.cols(), out.cols());
                  });
 }
@@ -270,9 +278,9 @@ void PooledRatio::log_ratios(const ConstRows& samples, const std::vector<Index>&
 void PooledRatio::frame_log_ratios(const double* frames, const char* missing, const double* features, Index n,
                                    double* scratch, double* out, Index n_columns) const {
   std::fill_n(scratch, n * n_states(), 0.0);
-  for (Index k = 0; k < n && context_ && compares(n_columns); ++k) {
-    add_context(context_->now, features + k * context_->context->size(), scratch + aligned(n * n_states()),
-                scratch + k * n_states());
+  if (context_ && compares(n_columns)) {
+    const auto now = [&](Index k) { return features + k * context_->context->size(); };
+    add_context(context_->now, n, now, scratch + aligned(n * n_states()), scratch);
   }
   evidence(frames, missing, n, false, scratch, out, n_columns);
 }
@@ -302,13 +310,6 @@ void PooledRatio::add_logs(double* estimates, Index n, double scale, double* tot
   }
   const Eigen::Map<const Eigen::ArrayXd> ratios(estimates, n * s);
   Eigen::Map<Eigen::ArrayXd>(total, n * s) += scale * ratios.log();
-}
-
-// total (S) += what the context says of one time step. values: scratch (S).
-void PooledRatio::add_context(const PoolMember<ContextRidge>& member, const double* features, double* values,
-                              double* total) const {
-  member.estimate.estimates_of_one(features, values);
-  add_logs(values, 1, member.scale, total);
 }
 
 // total (n, S) += kappa log q_i / p_i of the Gaussians, log q_i / p_i = log N_i - log sum_j p_j N_j.

@@ -5,10 +5,12 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "drhmm/lanes.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
@@ -25,26 +27,36 @@ class Context {
  public:
   static constexpr Index kTaps = 9, kPooled = 5, kPatterns = 84, kDilations = 3, kKernels = kPatterns * kDilations;
   static constexpr std::array<Index, kDilations> kSpacing{1, 2, 4};
-  static constexpr Index kReach = (kTaps - 1) * kSpacing.back() + kPooled;  // samples that convolutions look at
+  // Kernels of a dilation, and of all, with room for whole registers.
+  static constexpr Index kPadded = (kPatterns + 7) / 8 * 8, kPlaces = kPadded * kDilations;
+  // Where kernel k stands among those.
+  static constexpr Index place(Index k) { return k / kPatterns * kPadded + k % kPatterns; }
+  static constexpr Index kSpan = (kTaps - 1) * kSpacing.back() + 1;  // samples that one output looks at
+  static constexpr Index kReach = kSpan + kPooled - 1;               // samples that pooled outputs look at
 
   // mean, inverse_scale (d), windows in ascending order, kinds 1..3, signs (d, kKernels), bias (kKernels)
   Context(Vector mean, Vector inverse_scale, std::vector<Index> windows, Index kinds, const ConstRows& signs,
-          Vector bias)
+          const Vector& bias)
       : mean_(std::move(mean)),
         inverse_scale_(std::move(inverse_scale)),
         windows_(std::move(windows)),
         kinds_(kinds),
-        signs_(signs),
-        bias_(std::move(bias)),
+        signs_(RowMatrix::Zero(signs.rows(), kPlaces)),
+        bias_(Vector::Constant(kPlaces, std::numeric_limits<double>::infinity())),
         history_(std::max(kReach, windows_.empty() ? Index{1} : windows_.back() + 1)) {
+    for (Index k = 0; k < kKernels; ++k) {
+      signs_.col(place(k)) = signs.col(k);
+      bias_[place(k)] = bias[k];
+    }
     // The weights of a tap over the kernels of a dilation: -1, or 2 if it is one of the kernel's three.
+    weights_.fill(0.0);
     Index pattern = 0;
     for (Index a = 0; a < kTaps; ++a) {
       for (Index b = a + 1; b < kTaps; ++b) {
         for (Index c = b + 1; c < kTaps; ++c, ++pattern) {
           for (Index tap = 0; tap < kTaps; ++tap) {
             // Tap 0 is the oldest.
-            weights_[static_cast<std::size_t>(tap * kPatterns + pattern)] = tap == a || tap == b || tap == c ? 2 : -1;
+            weights_[static_cast<std::size_t>(tap * kPadded + pattern)] = tap == a || tap == b || tap == c ? 2 : -1;
           }
         }
       }
@@ -52,7 +64,8 @@ class Context {
   }
 
   Index n_columns() const { return mean_.size(); }
-  Index n_statistics() const { return n_columns() * (1 + kinds_ * static_cast<Index>(windows_.size())); }
+  Index n_windows() const { return static_cast<Index>(windows_.size()); }
+  Index n_statistics() const { return n_columns() * (1 + kinds_ * n_windows()); }
   Index size() const { return n_statistics() + kKernels; }
   // Samples, the newest included, that features depend on.
   Index history() const { return history_; }
@@ -68,30 +81,54 @@ class Context {
     }
   }
 
-  // Whether each kernel's output at one time step is above its bias, above (kKernels). sample_before(k) (d) is the
-  // standardised sample k steps before it. Both batch and streams run this code, as rounding decides ties.
-  template <class Before>
+  // projected (kPlaces) <- the signed sums of a standardised sample (d) that the kernels read.
+  void project(const double* sample, double* projected) const {
+    for (Index k = 0; k < kPlaces; k += kLanes<double>) {
+      Lanes<double> total{};
+      for (Index j = 0; j < n_columns(); ++j) total += sample[j] * load<double>(signs_.data() + j * kPlaces + k);
+      store<double>(total, projected + k);
+    }
+  }
+
+  // Whether each kernel's output at one time step is above its bias, above (kPlaces). projected.taps(group) are the
+  // places of nine samples, the oldest first, and projected.values(taps, place) what kernels place.. read of them.
+  // Batch inference keeps projections, streams keep samples: the same operations, as rounding decides ties.
+  template <class Projected>
 #if defined(__GNUC__)
   __attribute__((noinline))
 #endif
-  void respond(const Before& sample_before, std::uint8_t* above) const {
-    std::array<double, kPatterns> output, projected;
+  void respond(const Projected& projected, std::uint8_t* above) const {
+    constexpr Index kWidth = kLanes<double>;
     for (Index group = 0; group < kDilations; ++group) {
-      output.fill(0.0);
-      for (Index tap = 0; tap < kTaps; ++tap) {
-        const double* const x = sample_before((kTaps - 1 - tap) * kSpacing[static_cast<std::size_t>(group)]);
-        projected.fill(0.0);
-        for (Index j = 0; j < n_columns(); ++j) {
-          const double* const sign = signs_.data() + j * kKernels + group * kPatterns;
-          for (std::size_t k = 0; k < projected.size(); ++k) projected[k] += x[j] * sign[k];
+      const auto taps = projected.taps(group);
+      for (Index k = 0; k < kPadded; k += kWidth) {
+        const std::array<Lanes<double>, kTaps> values = projected.values(taps, group * kPadded + k);
+        Lanes<double> output{};
+        for (std::size_t tap = 0; tap < values.size(); ++tap) {
+          output += load<double>(weights_.data() + static_cast<Index>(tap) * kPadded + k) * values[tap];
         }
-        const double* const weight = weights_.data() + tap * kPatterns;
-        for (std::size_t k = 0; k < output.size(); ++k) output[k] += weight[k] * projected[k];
+        const Lanes<double> bias = load<double>(bias_.data() + group * kPadded + k);
+        std::uint8_t* const out = above + group * kPadded + k;
+#if defined(DRHMM_HAS_VECTORS)
+        using Bytes = std::uint8_t __attribute__((vector_size(kWidth)));
+        const Bytes larger = __builtin_convertvector(output > bias, Bytes) & std::uint8_t{1};
+        std::memcpy(out, &larger, sizeof larger);
+#else
+        *out = output > bias;
+#endif
       }
-      const double* const bias = bias_.data() + group * kPatterns;
-      for (std::size_t k = 0; k < output.size(); ++k)
-        above[group * kPatterns + static_cast<Index>(k)] = output[k] > bias[k];
     }
+  }
+
+  // values[tap] <- the signed sums that kernels place.. read of nine samples x[tap] (d): as `project`, bit for bit.
+  std::array<Lanes<double>, kTaps> project(const std::array<const double*, kTaps>& x, Index place) const {
+    std::array<Lanes<double>, kTaps> values{};
+    const double* sign = signs_.data() + place;
+    for (Index j = 0; j < n_columns(); ++j, sign += kPlaces) {
+      const Lanes<double> signs = load<double>(sign);
+      for (std::size_t tap = 0; tap < values.size(); ++tap) values[tap] += x[tap][j] * signs;
+    }
+    return values;
   }
 
   // out <- the outputs of the kernels at one time step, for learning their biases.
@@ -103,24 +140,28 @@ class Context {
       for (Index tap = 0; tap < kTaps; ++tap) {
         const double* const x = sample_before((kTaps - 1 - tap) * kSpacing[static_cast<std::size_t>(group)]);
         double projected = 0;
-        for (Index j = 0; j < n_columns(); ++j) projected += x[j] * signs_(j, k);
-        out[k] += weights_[static_cast<std::size_t>(tap * kPatterns + k % kPatterns)] * projected;
+        for (Index j = 0; j < n_columns(); ++j) projected += x[j] * signs_(j, place(k));
+        out[k] += weights_[static_cast<std::size_t>(tap * kPadded + k % kPatterns)] * projected;
       }
     }
   }
 
-  // out (n_statistics) <- the sample and its statistics.
+  // out (n_statistics) <- the sample and its statistics. scratch: (3 d).
   template <class Before>
-  void statistics(const Before& sample_before, double* out) const {
+  void statistics(const Before& sample_before, Vector& scratch, Eigen::ArrayXd& logs, double* out) const {
     const Index d = n_columns();
     const double* const newest = sample_before(0);
     out = std::copy(newest, newest + d, out);
     // Sums from the newest sample back, of values about it, so that no digits are lost far from zero.
-    std::vector<double> sums(static_cast<std::size_t>(3 * d), 0.0);
-    double *const sum = sums.data(), *const squares = sum + d, *const change = squares + d;
+    scratch.setZero();
+    double* const DRHMM_RESTRICT sum = scratch.data();
+    double* const DRHMM_RESTRICT squares = sum + d;
+    double* const DRHMM_RESTRICT change = squares + d;
     const double* value = newest;
     Index k = 0;
-    for (const Index w : windows_) {
+    double* log = logs.data();
+    for (Index number = 0; number < n_windows(); ++number) {
+      const Index w = windows_[static_cast<std::size_t>(number)];
       for (; k < w; ++k) {
         const double* const earlier = sample_before(k + 1);
         for (Index j = 0; j < d; ++j) {
@@ -131,14 +172,20 @@ class Context {
         }
         value = earlier;
       }
-      const double n = static_cast<double>(w);
+      const double share = 1 / static_cast<double>(w);
       for (Index j = 0; j < d; ++j) {
-        const double mean = sum[j] / n;
-        out[j] = newest[j] + mean;
-        if (kinds_ > 1) out[d + j] = std::log(std::sqrt(std::max(squares[j] / n - mean * mean, 0.0)) + kLeast);
-        if (kinds_ > 2) out[2 * d + j] = std::log(change[j] / n + kLeast);
+        const double mean = sum[j] * share;
+        out[number * kinds_ * d + j] = newest[j] + mean;
+        log[j] = std::sqrt(std::max(squares[j] * share - mean * mean, 0.0)) + kLeast;
+        log[d + j] = change[j] * share + kLeast;
       }
-      out += kinds_ * d;
+      log += 2 * d;
+    }
+    if (kinds_ == 1) return;
+    // All logarithms at once, in memory of their own: vectors and single numbers of them may differ in the last bit.
+    logs = logs.log().eval();
+    for (Index number = 0; number < n_windows(); ++number) {
+      std::copy_n(logs.data() + 2 * number * d, (kinds_ - 1) * d, out + (number * kinds_ + 1) * d);
     }
   }
 
@@ -148,10 +195,10 @@ class Context {
   Vector mean_, inverse_scale_;  // (d)
   std::vector<Index> windows_;
   Index kinds_;
-  RowMatrix signs_;  // (d, kKernels)
-  Vector bias_;      // (kKernels)
+  RowMatrix signs_;  // (d, kPlaces)
+  Vector bias_;      // (kPlaces)
   Index history_;
-  std::array<double, static_cast<std::size_t>(kTaps* kPatterns)> weights_;
+  std::array<double, static_cast<std::size_t>(kTaps* kPadded)> weights_;  // (kTaps, kPadded)
 };
 
 // The past of one sequence: the last samples, and which kernels were above their bias at the last time steps.
@@ -162,7 +209,9 @@ class ContextState {
     Index history, n_columns, back;
 
     const double* operator()(Index k) const {
-      return state.samples_.data() + ((state.newest_ - back - k + 2 * history) % history) * n_columns;
+      Index place = state.newest_ - back - k;
+      if (place < 0) place += history;
+      return state.samples_.data() + place * n_columns;
     }
   };
 
@@ -170,11 +219,50 @@ class ContextState {
     return {*this, context.history(), context.n_columns(), back};
   }
 
+  // What kernels read at the time step `back` steps before the newest, from the samples or from kept projections.
+  struct FromSamples {
+    const Context& context;
+    Before before;
+
+    std::array<const double*, Context::kTaps> taps(Index group) const { return nine(group, before); }
+    auto values(const std::array<const double*, Context::kTaps>& x, Index place) const {
+      return context.project(x, place);
+    }
+  };
+  struct FromProjections {
+    const ContextState& state;
+
+    std::array<const double*, Context::kTaps> taps(Index group) const {
+      return nine(group, [this](Index k) {
+        const Index place = state.newest_projection_ - k;
+        return state.projections_.data() + (place < 0 ? place + Context::kSpan : place) * Context::kPlaces;
+      });
+    }
+    auto values(const std::array<const double*, Context::kTaps>& rows, Index place) const {
+      std::array<Lanes<double>, Context::kTaps> loaded;
+      for (std::size_t tap = 0; tap < loaded.size(); ++tap) loaded[tap] = load<double>(rows[tap] + place);
+      return loaded;
+    }
+  };
+  template <class At>
+  static std::array<const double*, Context::kTaps> nine(Index group, const At& at) {
+    std::array<const double*, Context::kTaps> places;
+    for (Index tap = 0; tap < Context::kTaps; ++tap) {
+      places[static_cast<std::size_t>(tap)] =
+          at((Context::kTaps - 1 - tap) * Context::kSpacing[static_cast<std::size_t>(group)]);
+    }
+    return places;
+  }
+
  public:
-  explicit ContextState(const Context& context)
+  // keeps_projections: 70 KB more, for work on many time steps.
+  explicit ContextState(const Context& context, bool keeps_projections = false)
       : samples_(static_cast<std::size_t>(context.history() * context.n_columns()), 0.0),
         last_(static_cast<std::size_t>(context.n_columns()), 0.0),
-        above_(static_cast<std::size_t>(Context::kPooled * Context::kKernels), 0) {}
+        above_(static_cast<std::size_t>(Context::kPooled * Context::kPlaces), 0),
+        scratch_(3 * context.n_columns()),
+        logs_(2 * context.n_columns() * context.n_windows()),
+        projections_(keeps_projections ? static_cast<std::size_t>(Context::kSpan * Context::kPlaces) : 0) {}
 
   void clear() {
     n_ = 0;
@@ -187,9 +275,9 @@ class ContextState {
     context.standardize(values, unknown.data(), last_.data());
   }
 
-  // The next sample (d) of the sequence, dt steps after the last one. A gap begins a new past. responds: whether the
-  // features of this time step, or of one of the kPooled - 1 after it, are asked for.
-  void push(const Context& context, const double* sample, std::int64_t dt, bool responds = true) {
+  // The next sample (d) of the sequence, dt steps after the last one. A gap begins a new past. until: time steps until
+  // features are asked for.
+  void push(const Context& context, const double* sample, std::int64_t dt, Index until = 0) {
     const Index d = context.n_columns(), h = context.history();
     if (dt > 1) clear();
     newest_ = n_ == 0 ? 0 : (newest_ + 1) % h;
@@ -199,21 +287,25 @@ class ContextState {
     if (n_ == 0) {
       for (Index k = 1; k < h; ++k) std::copy(last_.begin(), last_.end(), samples_.begin() + k * d);
     }
-    if (responds) respond(context, 0, n_ == 0 ? Context::kPooled : 1);
+    if (!projections_.empty() && until < Context::kReach) keep_projection(context, target);
+    if (until < Context::kPooled) respond(context, 0, n_ == 0 ? Context::kPooled : 1);
     if (n_ < h) ++n_;
   }
 
   // out (context.size()) <- the features of the newest time step.
-  void features(const Context& context, double* out) const {
-    context.statistics(before(context, 0), out);
+  void features(const Context& context, double* out) {
+    context.statistics(before(context, 0), scratch_, logs_, out);
     out += context.n_statistics();
-    const std::uint8_t* const above = above_.data();
-    for (Index k = 0; k < Context::kKernels; ++k) {
-      std::uint8_t count = 0;
-      for (Index pooled = 0; pooled < Context::kPooled; ++pooled) {
-        count = static_cast<std::uint8_t>(count + above[pooled * Context::kKernels + k]);
-      }
-      out[k] = count / static_cast<double>(Context::kPooled);
+    std::array<const std::uint8_t*, Context::kPooled> above;
+    for (std::size_t k = 0; k < above.size(); ++k) above[k] = above_.data() + k * Context::kPlaces;
+    std::array<std::uint8_t, Context::kPlaces> counts;
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      counts[k] = static_cast<std::uint8_t>(above[0][k] + above[1][k] + above[2][k] + above[3][k] + above[4][k]);
+    }
+    for (Index group = 0; group < Context::kDilations; ++group) {
+      const std::uint8_t* const own = counts.data() + group * Context::kPadded;
+      for (Index k = 0; k < Context::kPatterns; ++k) out[k] = own[k] / static_cast<double>(Context::kPooled);
+      out += Context::kPatterns;
     }
   }
 
@@ -241,20 +333,35 @@ class ContextState {
   }
 
  private:
+  void keep_projection(const Context& context, const double* sample) {
+    newest_projection_ = n_ == 0 ? 0 : (newest_projection_ + 1) % Context::kSpan;
+    double* const row = projections_.data() + newest_projection_ * Context::kPlaces;
+    context.project(sample, row);
+    if (n_ > 0) return;
+    for (Index k = 1; k < Context::kSpan; ++k) std::copy_n(row, Context::kPlaces, row + k * Context::kPlaces);
+  }
+
   // Stores the responses of one time step in the next places.
   void respond(const Context& context, Index back, Index n_places) {
-    std::uint8_t* const first = above_.data() + next_ * Context::kKernels;
-    context.respond(before(context, back), first);
+    std::uint8_t* const first = above_.data() + next_ * Context::kPlaces;
+    if (projections_.empty()) {
+      context.respond(FromSamples{context, before(context, back)}, first);
+    } else {
+      context.respond(FromProjections{*this}, first);
+    }
     for (Index k = 1; k < n_places; ++k) {
-      std::copy_n(first, Context::kKernels, above_.data() + ((next_ + k) % Context::kPooled) * Context::kKernels);
+      std::copy_n(first, Context::kPlaces, above_.data() + ((next_ + k) % Context::kPooled) * Context::kPlaces);
     }
     next_ = (next_ + n_places) % Context::kPooled;
   }
 
   std::vector<double> samples_;      // (history, d), a ring
   std::vector<double> last_;         // (d)
-  std::vector<std::uint8_t> above_;  // (kPooled, kKernels), a ring
-  Index newest_ = 0, next_ = 0, n_ = 0;
+  std::vector<std::uint8_t> above_;  // (kPooled, kPlaces), a ring
+  Vector scratch_;                   // (3 d)
+  Eigen::ArrayXd logs_;              // (windows, 2 d)
+  std::vector<double> projections_;  // (kSpan, kPlaces), a ring; empty if samples are projected when they are read
+  Index newest_ = 0, newest_projection_ = 0, next_ = 0, n_ = 0;
 };
 
 // Reads the features of concatenated sequences block by block.
