@@ -31,6 +31,7 @@ MOST_SUMMED = 9
 
 #: Time steps whose outputs the biases of the convolutions are learned from, at most.
 MOST_OUTPUTS = 4000
+OUTPUT_STRETCH = 50
 
 #: A bias is this much above a quantile of outputs, so that rounding does not decide ties.
 ABOVE_TIES = 1e-9
@@ -110,9 +111,10 @@ def learn_context(
         size = min(d, int(2 ** random_state.uniform(0, np.log2(min(d, MOST_SUMMED) + 1))))
         signs[random_state.choice(d, size, replace=False), kernel] = random_state.choice([-1.0, 1.0], size)
     context = Context(framing.mean, framing.scale, tuple(windows), kinds, signs, np.zeros(N_KERNELS))
-    # Of single rows, spread evenly: the outputs of a row need the rows before it.
-    chosen = np.unique(np.linspace(0, len(samples) - 1, min(MOST_OUTPUTS, len(samples))).astype(int))
-    outputs = np.vstack([context.native.features(samples, lengths, int(row), 1, outputs=True) for row in chosen])
+    # Of some stretches, spread evenly: the outputs of a row need the rows before it.
+    size = min(OUTPUT_STRETCH, len(samples))
+    begins = np.unique(np.linspace(0, len(samples) - size, MOST_OUTPUTS // OUTPUT_STRETCH).astype(int))
+    outputs = np.vstack([context.native.features(samples, lengths, int(row), size, outputs=True) for row in begins])
     quantiles = random_state.uniform(0.1, 0.9, N_KERNELS)
     bias = np.array([np.quantile(own, q) for own, q in zip(outputs.T, quantiles, strict=True)])
     return replace(context, bias=bias + ABOVE_TIES * (1 + np.abs(bias)))

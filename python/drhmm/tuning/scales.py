@@ -21,6 +21,9 @@ from ..chain.native_chain import StageChain
 from ..chain.transitions import power, tempered, unreachable
 from ..data.checks import LARGEST, Array, Lengths, as_floats, check_number
 
+#: Rows that are judged, about, and rows of a piece of a long sequence among them.
+MOST_JUDGED, PIECE = 20_000, 2000
+
 #: Judged frames below which nothing can be said.
 FEWEST = 50
 
@@ -95,6 +98,29 @@ class Choice:
     objective: float = -np.inf
 
 
+def drawn_parts(codes: npt.NDArray[np.int64], parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts (begin, end) of sequences that are judged: all of them, or a draw of about `MOST_JUDGED` rows.
+
+    A draw has whole sequences, long ones cut into pieces, evenly spread, and pieces of the classes that it would lack.
+    """
+    if sum(end - begin for begin, end in parts) <= MOST_JUDGED:
+        return parts
+    pieces = [(at, min(at + PIECE, end)) for begin, end in parts for at in range(begin, end, PIECE)]
+    seen = np.cumsum([end - begin for begin, end in pieces])
+    chosen, kept = np.zeros(len(pieces), dtype=bool), 0
+    for k, (begin, end) in enumerate(pieces):
+        if kept < MOST_JUDGED * seen[k] / seen[-1]:
+            chosen[k] = True
+            kept += end - begin
+    held: set[int] = {-1}.union(*(np.unique(codes[slice(*pieces[k])]).tolist() for k in np.flatnonzero(chosen)))
+    for k in np.flatnonzero(~chosen):
+        more = set(np.unique(codes[slice(*pieces[k])]).tolist()) - held
+        if more:
+            chosen[k] = True
+            held |= more
+    return [piece for piece, own in zip(pieces, chosen, strict=True) if own]
+
+
 class HeldOutSmoothing:
     """Judges held-out evidence by what smoothing makes of it: minus the log posterior of the true states.
 
@@ -141,17 +167,17 @@ class HeldOutSmoothing:
         prior: Array | None = None,
     ) -> None:
         self.kind, self.log_prior = kind, None if prior is None else np.log(prior)
-        kept = np.zeros(len(codes), dtype=bool)
-        self.lengths: Lengths = []
+        parts = []
         self.n_runs = 0
         for begin, end in itertools.pairwise(np.cumsum([0, *lengths])):
             states = codes[begin:end][codes[begin:end] >= 0]
             changes = int((states[1:] != states[:-1]).sum())
             if changes > 0:
-                kept[begin:end] = True
-                self.lengths.append(int(end - begin))
+                parts.append((int(begin), int(end)))
                 self.n_runs += 1 + changes
-        self._rows = np.flatnonzero(kept)
+        judged = drawn_parts(codes, parts)
+        self.lengths: Lengths = [end - begin for begin, end in judged]
+        self._rows = np.concatenate([np.empty(0, dtype=np.int64), *(np.arange(*part) for part in judged)])
         self._codes = np.ascontiguousarray(codes[self._rows])
         self.n_judged = int((self._codes >= 0).sum())
         self.transmat, self.startprob = transmat, startprob

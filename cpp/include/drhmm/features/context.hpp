@@ -15,6 +15,11 @@
 
 namespace drhmm {
 
+#if defined(DRHMM_HAS_VECTORS)
+// As many bytes as there are numbers in a register.
+using Bytes = std::uint8_t __attribute__((vector_size(kRegisterBytes / 8)));
+#endif
+
 // The features of a time step, from the standardised samples z up to it:
 //   z (d), the sample itself;
 //   for each window w: the mean (d), log(sd + .001) (d) and log(mean |difference| + .001) (d) of the last w samples,
@@ -110,7 +115,6 @@ class Context {
         const Lanes<double> bias = load<double>(bias_.data() + group * kPadded + k);
         std::uint8_t* const out = above + group * kPadded + k;
 #if defined(DRHMM_HAS_VECTORS)
-        using Bytes = std::uint8_t __attribute__((vector_size(kWidth)));
         const Bytes larger = __builtin_convertvector(output > bias, Bytes) & std::uint8_t{1};
         std::memcpy(out, &larger, sizeof larger);
 #else
