@@ -33,8 +33,8 @@ MOST_SUMMED = 9
 MOST_OUTPUTS = 4000
 OUTPUT_STRETCH = 50
 
-#: A bias is this much above a quantile of outputs, so that rounding does not decide ties.
-ABOVE_TIES = 1e-9
+#: A bias is this much above a quantile of outputs, so that rounding, of float32 too, does not decide ties.
+ABOVE_TIES = 1e-6
 
 #: Time steps whose features are there at the same time.
 BLOCK = 4096
@@ -116,7 +116,7 @@ def learn_context(
     begins = np.unique(np.linspace(0, len(samples) - size, MOST_OUTPUTS // OUTPUT_STRETCH).astype(int))
     outputs = np.vstack([context.native.features(samples, lengths, int(row), size, outputs=True) for row in begins])
     quantiles = random_state.uniform(0.1, 0.9, N_KERNELS)
-    bias = np.array([np.quantile(own, q) for own, q in zip(outputs.T, quantiles, strict=True)])
+    bias = np.array([np.quantile(own, q, method="midpoint") for own, q in zip(outputs.T, quantiles, strict=True)])
     return replace(context, bias=bias + ABOVE_TIES * (1 + np.abs(bias)))
 
 
