@@ -117,21 +117,25 @@ def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float, name: str) -> S
     if isinstance(step, StepSeconds) and times.dtype.kind not in "OMm":
         raise TimeError(f"times are numbers, whose unit nobody knows, and a step of {step:g} s has one;")
     inside = np.flatnonzero(~_begins(lengths))
-    before, now = times[inside - 1], times[inside]
-    with np.errstate(over="ignore", invalid="ignore"):
-        steps = _differences(before, now) / step
-    wrong = np.flatnonzero(~((now > before) & (steps <= LONGEST_GAP)))
-    if len(wrong) > 0:
-        place = int(wrong[0])
-        pair = before[place], now[place]
-        if now[place] <= before[place]:
-            raise TimeError(_backwards(*pair), int(inside[place]))
-        if now[place] > before[place]:
-            raise TimeError(_too_many(*pair, steps[place], step), int(inside[place]))
-        raise TimeError(f"there is no time: {now[place]} after {before[place]}", int(inside[place]))
-    _warn_of_unsuitable_step(np.asarray(steps, dtype=np.float64), step, times.dtype.kind in "OMm", name)
+    steps = np.empty(len(inside))
+    for begin in range(0, len(inside), BLOCK):
+        rows = inside[begin : begin + BLOCK]
+        before, now = times[rows - 1], times[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            part = _differences(before, now) / step
+        wrong = np.flatnonzero(~((now > before) & (part <= LONGEST_GAP)))
+        if len(wrong) > 0:
+            place = int(wrong[0])
+            pair, row = (before[place], now[place]), int(rows[place])
+            if now[place] <= before[place]:
+                raise TimeError(_backwards(*pair), row)
+            if now[place] > before[place]:
+                raise TimeError(_too_many(*pair, part[place], step), row)
+            raise TimeError(f"there is no time: {now[place]} after {before[place]}", row)
+        steps[begin : begin + BLOCK] = part
+    _warn_of_unsuitable_step(steps, step, times.dtype.kind in "OMm", name)
     dt = np.ones(len(times), dtype=np.int64)
-    dt[inside] = np.maximum(np.rint(steps), 1).astype(np.int64)
+    dt[inside] = np.maximum(np.rint(steps, out=steps), 1, out=steps)
     return dt
 
 
@@ -170,13 +174,9 @@ def _differences(before: npt.NDArray[Any], now: npt.NDArray[Any]) -> Array:
         return _differences(before.view(np.int64), now.view(np.int64)) / ticks
     if now.dtype.kind not in "iu":
         return np.asarray(now - before, dtype=np.float64)
-    differences = np.empty(len(now))
-    for begin in range(0, len(now), BLOCK):
-        one, other = now[begin : begin + BLOCK], before[begin : begin + BLOCK]
-        # Modulo 2^64, a difference of the smaller from the larger never overflows.
-        sizes = np.maximum(one, other).astype(np.uint64) - np.minimum(one, other).astype(np.uint64)
-        differences[begin : begin + BLOCK] = np.where(one >= other, 1.0, -1.0) * sizes
-    return differences
+    # Modulo 2^64, a difference of the smaller from the larger never overflows.
+    sizes = np.maximum(now, before).astype(np.uint64) - np.minimum(now, before).astype(np.uint64)
+    return np.asarray(np.where(now >= before, 1.0, -1.0) * sizes, dtype=np.float64)
 
 
 def _backwards(before: Any, now: Any) -> str:

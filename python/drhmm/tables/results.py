@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from ..data.columns import TableError
 from ..data.sequences import Sequences
 from ..exceptions import ImpossibleDataError
 from ..model import PATH_METHODS, Model, PathMethod
+
+#: Rows of whole sequences that are inferred at once.
+MOST_ROWS = 1 << 17
 
 #: Columns of every result.
 RESULTS = ("state", "probability", "novelty")
@@ -56,19 +60,45 @@ def results(
     """The number of the state of every row, its probability and novelty, and the probability of each state."""
     X, lengths = sequences.given, sequences.lengths
     checked, threads = model._checked(X, lengths, None, sequences.dt, method, PATH_METHODS, lag, n_threads)
-    try:
-        if method == "viterbi":
-            evidence = model._evidence(checked, threads, False)
-            return {"state": model._recurse("viterbi", evidence, checked, threads)}
-        # One recursion for all: predict, predict_proba and novelty_proba are of the same posteriors.
-        everything = model._all_posteriors(checked, method, lag, threads)
-    except ImpossibleDataError as error:
-        raise ImpossibleDataError(error.sequence, error.frame, sequences.row(error.row)) from None
-    known = among_known(everything, model.n_states, sequences.row)
-    posteriors = known.astype(sequences.dtype, copy=False)
-    columns: dict[str, npt.NDArray[Any]] = {"state": known.argmax(axis=1), "probability": posteriors.max(axis=1)}
-    if "novelty" in result_names(model, method):
-        columns["novelty"] = everything[:, -1].astype(sequences.dtype)
-    for place, label in enumerate(model.classes.tolist() if probabilities else []):
-        columns[probability_name(label)] = np.ascontiguousarray(posteriors[:, place])
+    names = result_names(model, method, probabilities)
+    columns = {name: np.empty(len(X), dtype=sequences.dtype) for name in names}
+    columns["state"] = np.empty(len(X), dtype=np.int64)
+    for number, begin, part in _parts(checked):
+        try:
+            found = _results(model, part, method, lag, threads, partial(_row, sequences, begin))
+        except ImpossibleDataError as error:
+            row = _row(sequences, begin, error.row)
+            raise ImpossibleDataError(number + error.sequence, error.frame, row) from None
+        for name, values in zip(names, found, strict=False):
+            columns[name][begin : begin + len(values)] = values
     return columns
+
+
+def _row(sequences: Sequences, begin: int, place: int) -> int:
+    return sequences.row(begin + place)
+
+
+def _parts(sequences: Sequences) -> Iterator[tuple[int, int, Sequences]]:
+    """Whole sequences, as many at a time as memory is no matter; the number and the first row of the first."""
+    number = begin = 0
+    while number < len(sequences.lengths):
+        last, end = number + 1, begin + sequences.lengths[number]
+        while last < len(sequences.lengths) and end + sequences.lengths[last] <= begin + MOST_ROWS:
+            end, last = end + sequences.lengths[last], last + 1
+        dt = None if sequences.dt is None else sequences.dt[begin:end]
+        part = Sequences(sequences.samples[begin:end], sequences.lengths[number:last], sequences.dtype, dt=dt)
+        yield number, begin, part
+        number, begin = last, end
+
+
+def _results(
+    model: Model, part: Sequences, method: str, lag: int | None, threads: int, row_of: Callable[[int], int]
+) -> list[npt.NDArray[Any]]:
+    """What is in the columns, in their order."""
+    if method == "viterbi":
+        return [model._recurse("viterbi", model._evidence(part, threads, False), part, threads)]
+    # One recursion for all: predict, predict_proba and novelty_proba are of the same posteriors.
+    everything = model._all_posteriors(part, method, lag, threads)
+    known = among_known(everything, model.n_states, row_of)
+    novelty = [everything[:, -1]] if "novelty" in result_names(model, method) else []
+    return [known.argmax(axis=1), known.max(axis=1), *novelty, *known.T]
