@@ -99,7 +99,7 @@ class TestKinds:
         people = np.repeat(['one "and"\nonly', "p,1"], ROWS // 2)
         table = as_csv(tmp_path / "data.csv", COLUMNS | {"person": people})
         assert fit(table, tmp_path / "whole.drhmm") == 0
-        monkeypatch.setattr("drhmm.cli.tables.BLOCK", 97)
+        monkeypatch.setattr("drhmm.cli.csv_file.BLOCK", 97)
         assert fit(table, tmp_path / "blocks.drhmm") == 0
         found, expected = (drhmm.load(tmp_path / name).fingerprint for name in ("blocks.drhmm", "whole.drhmm"))
         assert found == expected

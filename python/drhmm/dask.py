@@ -293,11 +293,7 @@ def _by_sequence(ddf: dd.DataFrame, sequence: str) -> dd.DataFrame:
 
 
 def _fit_sample(
-    estimator: DensityRatioHMM,
-    ddf: dd.DataFrame,
-    columns: Columns,
-    pieces: Sequence[Pieces],
-    sample_size: int,
+    estimator: DensityRatioHMM, ddf: dd.DataFrame, columns: Columns, pieces: Sequence[Pieces], sample_size: int
 ) -> tuple[DensityRatioHMM, float | None]:
     """A copy of the estimator, fitted to a sample, and the time of one step."""
     chosen = choose(pieces, estimator.window, sample_size, estimator.random_state)
@@ -322,11 +318,7 @@ def _fit_sample(
 
 
 def _statistics(
-    ddf: dd.DataFrame,
-    columns: Columns,
-    evidence: Any,
-    first: DensityRatioHMM,
-    weights: Array | None,
+    ddf: dd.DataFrame, columns: Columns, evidence: Any, first: DensityRatioHMM, weights: Array | None
 ) -> Statistics:
     """The statistics of all partitions, added up by a tree of tasks."""
     task, merge = dask.delayed(statistics_of, pure=True), dask.delayed(Statistics.merged, pure=True)

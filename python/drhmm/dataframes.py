@@ -91,38 +91,23 @@ def fit(
     """
     if isinstance(estimator, type):
         raise TypeError(f"estimator is the class {estimator.__name__}: give an object of it, {estimator.__name__}()")
-    rows, columns, y = _to_learn_from(df, label, sequence, time, step, features)
+    rows, columns, y = _to_learn_from(df, label=label, sequence=sequence, time=time, step=step, features=features)
     estimator.fit(NamedColumns(rows.given, columns.features), y, lengths=rows.unbroken)
     estimator.model_ = columns.remembered_by(estimator.model_, columns.step)
     return estimator
 
 
-def _to_learn_from(
-    df: Any,
-    label: str | None,
-    sequence: str | None,
-    time: str | None,
-    step: Step | None,
-    features: Sequence[str] | None,
-) -> tuple[Sequences, Columns, npt.NDArray[Any] | None]:
+def _to_learn_from(df: Any, **named: Any) -> tuple[Sequences, Columns, npt.NDArray[Any] | None]:
     """Whole sequences of a table, the columns that they are from with the time of one step, and their labels."""
     frame = as_frame(df)
-    columns = Columns.to_learn_from(
-        frame.columns,
-        label=label,
-        sequence=sequence,
-        time=time,
-        step=step,
-        features=features,
-        index=index_of(frame),
-    )
-    if time is None and getattr(getattr(frame.to_native(), "index", None), "dtype", np.dtype(int)).kind == "M":
+    columns = Columns.to_learn_from(frame.columns, index=index_of(frame), **named)
+    if columns.time is None and getattr(getattr(frame.to_native(), "index", None), "dtype", np.dtype(int)).kind == "M":
         warn("the index of df holds times, which are not used: with df.reset_index() and time=, gaps are seen")
     rows, used = read_sequences(frame, columns)
-    if features is None:
+    if named["features"] is None:
         remedy = "name it with time=, or the others with features="
         warn_of_times_among_features(rows.samples, rows.lengths, columns.features, remedy)
-    y = None if label is None else rows.arrange(values_of(frame[label]))
+    y = None if columns.label is None else rows.arrange(values_of(frame[columns.label]))
     return rows, replace(columns, step=used), y
 
 
@@ -149,8 +134,7 @@ def predict(
     model : Model or DensityRatioHMM
         A model, or a fitted estimator.
     df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        Rows of samples; the rows of one sequence are in order but need not be adjacent. Null and NaN mark missing
-        samples.
+        Rows of samples, as in `fit`.
     sequence : str or False, optional
         The column that tells the sequences apart; by default the one that the model remembers. False, or a model that
         remembers none: all rows are one sequence.
@@ -159,9 +143,8 @@ def predict(
         remembers. Where k steps lie between two rows, k - 1 rows are missing, as `dt` tells
         `drhmm.Model.predict_proba`.
     step : float, str, timedelta or numpy.timedelta64, optional
-        The time of one step: a number in the unit of the time column, seconds for dates; a duration; or text such as
-        "1s" or "200ms". By default that of the training data, if the model knows it
-        (``model.settings["time_step"]``), or the median time between rows.
+        As in `fit`. By default that of the training data, if the model knows it (``model.settings["time_step"]``), or
+        the median time between rows.
     features : sequence of str, optional
         The columns of samples in the order of training, for a model without names. By default those that the model
         was learned from, or all but the sequence and the time.
@@ -195,7 +178,7 @@ def predict(
     nw = narwhals()
     fitted, frame = _fitted(model), as_frame(df)
     refuse_results(frame.columns, "df", fitted, method, probabilities)
-    rows, _ = _to_infer_from(fitted, frame, sequence, time, step, features)
+    rows, _ = _to_infer_from(fitted, frame, sequence=sequence, time=time, step=step, features=features)
     columns = results(fitted, rows, method=method, lag=lag, probabilities=probabilities, n_threads=n_threads)
     columns["state"] = fitted.classes[columns["state"]]
     series = [
@@ -224,14 +207,10 @@ def evaluate(
 
     Parameters
     ----------
-    model : Model or DensityRatioHMM
-        A model, or a fitted estimator.
-    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        Rows of samples, as in `predict`.
+    model, df, sequence, time, step, features
+        As in `predict`.
     label : str, optional
         The column of true labels, null where a label is unknown; by default the one that the model remembers.
-    sequence, time, step, features
-        As in `predict`: by default the columns that the model remembers, gaps included.
     method, lag, unknown, n_threads
         As in `drhmm.evaluate`.
 
@@ -257,7 +236,9 @@ def evaluate(
         raise ValueError("label: an evaluation compares with true labels, name their column with label=")
     if column is None:
         raise ValueError("the model remembers no column of labels: give label")
-    sequences, columns = _to_infer_from(fitted, frame, sequence, time, step, features, column)
+    sequences, columns = _to_infer_from(
+        fitted, frame, label=column, sequence=sequence, time=time, step=step, features=features
+    )
     labels = values_of(frame[column])
     owners = None if columns.sequence is None else sequences.arrange(values_of(frame[columns.sequence]))
     return evaluation.of_sequences(fitted, sequences, labels, method, lag, unknown, n_threads, owners)
@@ -283,9 +264,7 @@ def cross_validate(
     ----------
     estimator : DensityRatioHMM
         The settings; it is not changed.
-    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        Rows of samples, as in `fit`.
-    label, sequence, time, step, features
+    df, label, sequence, time, step, features
         As in `fit`; all rows with the same value in the sequence column are held out together, gaps or not.
     n_folds, method, lag, random_state
         As in `drhmm.cross_validate`.
@@ -312,7 +291,7 @@ def cross_validate(
     """
     from .judging.cross_validation import cross_validate as of_arrays
 
-    rows, columns, y = _to_learn_from(df, label, sequence, time, step, features)
+    rows, columns, y = _to_learn_from(df, label=label, sequence=sequence, time=time, step=step, features=features)
     assert y is not None
     found = of_arrays(
         estimator,
@@ -343,14 +322,10 @@ def explain(
 
     Parameters
     ----------
-    model : Model or DensityRatioHMM
-        A model, or a fitted estimator.
-    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        Rows of samples, as in `predict`: all rows of the sequence, as the past and the future count.
+    model, df, sequence, time, step, features, n_threads
+        As in `predict`; all rows of the sequence are needed, as the past and the future count.
     row : int
         The place of the row in the table, counted from 0, whatever the index of the table says.
-    sequence, time, step, features, n_threads
-        As in `predict`: by default the columns that the model remembers, gaps included.
 
     Returns
     -------
@@ -370,7 +345,7 @@ def explain(
     True
     """
     fitted = _fitted(model)
-    sequences, _ = _to_infer_from(fitted, as_frame(df), sequence, time, step, features)
+    sequences, _ = _to_infer_from(fitted, as_frame(df), sequence=sequence, time=time, step=step, features=features)
     return explanation.explain(fitted, sequences, sequences.place(row, "row"), thread_count(n_threads))
 
 
@@ -390,12 +365,8 @@ def rank_columns(
 
     Parameters
     ----------
-    model : Model or DensityRatioHMM
-        A model, or a fitted estimator.
-    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        Rows of samples, as in `predict`.
-    sequence, time, step, features, n_threads
-        As in `predict`: by default the columns that the model remembers, gaps included.
+    model, df, sequence, time, step, features, n_threads
+        As in `predict`.
     n_frames, random_state
         As in `drhmm.Model.rank_columns`.
 
@@ -416,7 +387,7 @@ def rank_columns(
     ['x', 'y']
     """
     fitted = _fitted(model)
-    sequences, _ = _to_infer_from(fitted, as_frame(df), sequence, time, step, features)
+    sequences, _ = _to_infer_from(fitted, as_frame(df), sequence=sequence, time=time, step=step, features=features)
     return explanation.rank_columns(fitted, sequences, n_frames, random_state, thread_count(n_threads))
 
 
@@ -436,10 +407,8 @@ def episodes(
     ----------
     alarm : Alarm
         Made by `drhmm.Model.alarm`.
-    df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        Rows of samples, as in `predict`.
-    sequence, time, step, features, n_threads
-        As in `predict`: by default the columns that the model remembers, gaps included.
+    df, sequence, time, step, features, n_threads
+        As in `predict`.
 
     Returns
     -------
@@ -464,7 +433,7 @@ def episodes(
     True
     """
     nw, model, frame = narwhals(), alarm.model, as_frame(df)
-    sequences, columns = _to_infer_from(model, frame, sequence, time, step, features)
+    sequences, columns = _to_infer_from(model, frame, sequence=sequence, time=time, step=step, features=features)
     owner, clock = columns.sequence, columns.time
     found = alarm._episodes_of(sequences, n_threads)
     first = np.cumsum([0, *sequences.lengths]).tolist()
@@ -499,24 +468,7 @@ def _fitted(model: Any) -> Model:
     return model if isinstance(model, Model) else model._fitted_model()
 
 
-def _to_infer_from(
-    model: Model,
-    frame: nw.DataFrame[Any],
-    sequence: Role,
-    time: Role,
-    step: Step | None,
-    features: Sequence[str] | None,
-    label: str | None = None,
-) -> tuple[Sequences, Columns]:
+def _to_infer_from(model: Model, frame: nw.DataFrame[Any], **named: Any) -> tuple[Sequences, Columns]:
     """Whole sequences of a table, gaps included, by the columns that are named or remembered."""
-    columns = Columns.to_infer_from(
-        model,
-        frame.columns,
-        label=label,
-        sequence=sequence,
-        time=time,
-        step=step,
-        features=features,
-        index=index_of(frame),
-    )
+    columns = Columns.to_infer_from(model, frame.columns, index=index_of(frame), **named)
     return read_sequences(frame, columns)[0], columns

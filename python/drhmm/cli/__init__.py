@@ -92,21 +92,22 @@ def _add(commands: Commands, name: str, summary: str, description: str, example:
 
 def _add_columns(command: _Parser, step: str) -> None:
     """Options that say what the columns of a table are."""
-    command.add_argument(
+    add = command.add_argument
+    add(
         "data",
         type=Path,
         help="a table: .csv, .tsv or .jsonl, also with .gz, .parquet, or .npz with X and optionally feature_names, "
         "lengths and columns",
     )
-    command.add_argument("--sequence", metavar="COLUMN", help="the sequence that a row belongs to; one by default")
-    command.add_argument("--time", metavar="COLUMN", help="time of a row, a number or a date: rows may be missing")
-    command.add_argument("--step", help=step)
-    command.add_argument("--features", type=_names, metavar="A,B,...", help="columns to use; all others by default")
-    command.add_argument(
+    add("--sequence", metavar="COLUMN", help="the sequence that a row belongs to; one by default")
+    add("--time", metavar="COLUMN", help="time of a row, a number or a date: rows may be missing")
+    add("--step", help=step)
+    add("--features", type=_names, metavar="A,B,...", help="columns to use; all others by default")
+    add(
         "--separator", type=_separator, metavar="SIGN", help="what separates fields; a comma, in .tsv a tab, by default"
     )
-    command.add_argument("--decimal", choices=(".", ","), default=".", help="what fractions begin with")
-    command.add_argument("--no-header", dest="header", action="store_false", help="columns have the names 1, 2, ...")
+    add("--decimal", choices=(".", ","), default=".", help="what fractions begin with")
+    add("--no-header", dest="header", action="store_false", help="columns have the names 1, 2, ...")
 
 
 def _add_fit(commands: Commands) -> None:
@@ -120,30 +121,31 @@ def _add_fit(commands: Commands) -> None:
         "sequence.",
         "drhmm fit walks.csv --label activity --sequence person --window 6 --output walks.drhmm",
     )
+    add = command.add_argument
     _add_columns(command, "time between rows when none is missing; the median by default")
-    command.add_argument("--output", type=Path, required=True, metavar="FILE", help="the model file to write")
-    command.add_argument("--label", metavar="COLUMN", help="the state of a row; only an empty field is unknown")
-    command.add_argument(
+    add("--output", type=Path, required=True, metavar="FILE", help="the model file to write")
+    add("--label", metavar="COLUMN", help="the state of a row; only an empty field is unknown")
+    add(
         "--states",
         type=_numbers,
         metavar="N",
         help="number of states, where there are no labels; 2-8 compares these and takes the best",
     )
-    command.add_argument("--window", type=int, default=1, help="rows that the model sees at each time step")
-    command.add_argument(
+    add("--window", type=int, default=1, help="rows that the model sees at each time step")
+    add(
         "--context",
         default="auto",
         metavar="N|auto|none",
         help="longest window of past rows that statistics look at; auto: by how long states last",
     )
-    command.add_argument("--holdout", type=float, default=0.2, help="share of rows to measure the accuracy on")
-    command.add_argument(
+    add("--holdout", type=float, default=0.2, help="share of rows to measure the accuracy on")
+    add(
         "--cross-validate",
         action="store_true",
         help="measure the accuracy on all sequences, held out in turn: one by one up to 10, in 5 parts otherwise",
     )
-    command.add_argument("--folds", type=int, metavar="N", help="the same in N parts")
-    command.add_argument("--html", type=Path, metavar="FILE", help="a page with the held-out figures and pictures")
+    add("--folds", type=int, metavar="N", help="the same in N parts")
+    add("--html", type=Path, metavar="FILE", help="a page with the held-out figures and pictures")
     group = command.add_argument_group("kernels and evidence")
     group.add_argument("--basis", type=int, help="kernel centres (25 per state, at least 150 and at most 500)")
     group.add_argument(
@@ -179,20 +181,19 @@ def _add_predict(commands: Commands) -> None:
         "order of the rows. The columns of sequence and time stand beside them, and those of --keep.",
         "drhmm predict walks.drhmm new.csv --sequence person --output states.csv",
     )
+    add = command.add_argument
     _add_model_and_columns(command)
-    command.add_argument("--output", type=Path, metavar="FILE", help="the table to write; CSV on standard output")
-    command.add_argument("--label", metavar="COLUMN", help="the true state, to print the accuracy")
-    command.add_argument(
+    add("--output", type=Path, metavar="FILE", help="the table to write; CSV on standard output")
+    add("--label", metavar="COLUMN", help="the true state, to print the accuracy")
+    add(
         "--method",
         choices=("smooth", "filter", "frame", "viterbi"),
         default="smooth",
         help="given the whole sequence, the past and present, each time step alone, or the most probable path",
     )
-    command.add_argument("--lag", type=int, help="given the next LAG rows only")
-    command.add_argument("--probabilities", action="store_true", help="one column more for each state")
-    command.add_argument(
-        "--keep", type=_names, default=[], metavar="A,B,...", help="columns of the table to write beside the states"
-    )
+    add("--lag", type=int, help="given the next LAG rows only")
+    add("--probabilities", action="store_true", help="one column more for each state")
+    add("--keep", type=_names, default=[], metavar="A,B,...", help="columns of the table to write beside the states")
 
 
 def _add_model_and_columns(command: _Parser) -> None:
@@ -224,17 +225,18 @@ def _add_evaluate(commands: Commands) -> None:
         "those that the model remembers, unless they are named.",
         "drhmm evaluate walks.drhmm others.csv --label activity --html report.html",
     )
+    add = command.add_argument
     _add_model_and_columns(command)
-    command.add_argument("--label", metavar="COLUMN", help="the true state; an empty field is unknown")
-    command.add_argument(
+    add("--label", metavar="COLUMN", help="the true state; an empty field is unknown")
+    add(
         "--method",
         choices=("smooth", "filter", "frame"),
         default="smooth",
         help="given the whole sequence, the past and present, or each time step alone",
     )
-    command.add_argument("--lag", type=int, help="given the next LAG rows only")
-    command.add_argument("--html", type=Path, metavar="FILE", help="a page with these figures and pictures")
-    command.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add("--lag", type=int, help="given the next LAG rows only")
+    add("--html", type=Path, metavar="FILE", help="a page with these figures and pictures")
+    add("--json", action="store_true", help="print the figures as JSON")
 
 
 def _add_explain(commands: Commands) -> None:
@@ -271,36 +273,29 @@ def _add_stream(commands: Commands) -> None:
         "saved state does not contain it.",
         "tail -n 0 -f live.csv | drhmm stream walks.drhmm --columns heart,speed --snapshot state.json",
     )
-    command.add_argument("model", type=Path, help="a model file")
-    command.add_argument("--format", choices=("auto", "csv", "tsv", "json"), default="auto", help="of the lines")
-    command.add_argument(
-        "--columns", type=_names, metavar="A,B,...", help="names of CSV columns, where no line has them"
-    )
-    command.add_argument("--header", action="store_true", help="the first CSV line has names, though they are numbers")
-    command.add_argument("--lag", type=int, default=0, help="answer LAG observations later, knowing them, too")
-    command.add_argument(
-        "--sequence", metavar="COLUMN", help="the sequence that an observation belongs to; as in training by default"
-    )
-    command.add_argument(
-        "--time", metavar="COLUMN", help="time of an observation: some may be missing; as in training by default"
-    )
+    add = command.add_argument
+    add("model", type=Path, help="a model file")
+    add("--format", choices=("auto", "csv", "tsv", "json"), default="auto", help="of the lines")
+    add("--columns", type=_names, metavar="A,B,...", help="names of CSV columns, where no line has them")
+    add("--header", action="store_true", help="the first CSV line has names, though they are numbers")
+    add("--lag", type=int, default=0, help="answer LAG observations later, knowing them, too")
+    add("--sequence", metavar="COLUMN", help="the sequence that an observation belongs to; as in training by default")
+    add("--time", metavar="COLUMN", help="time of an observation: some may be missing; as in training by default")
     _add_without_columns(command)
-    command.add_argument("--step", help="time of one step, such as 10s; that of the training data by default")
-    command.add_argument(
+    add("--step", help="time of one step, such as 10s; that of the training data by default")
+    add(
         "--false-alarms",
         metavar="N/TIME",
         help="say when alarms for the unknown begin and end, N false ones in a time such as 7d or in 10000 steps",
     )
-    command.add_argument(
+    add(
         "--hold-off",
         metavar="TIME",
         help="what ends an alarm without evidence for it; 10min, or the novelty duration if no step is known",
     )
-    command.add_argument("--snapshot", type=Path, metavar="FILE", help="where the state survives a restart")
-    command.add_argument("--every", type=int, default=1000, metavar="N", help="observations between two snapshots")
-    command.add_argument(
-        "--bad-lines", choices=("stop", "skip"), default="stop", help="end with an error, or say so and go on"
-    )
+    add("--snapshot", type=Path, metavar="FILE", help="where the state survives a restart")
+    add("--every", type=int, default=1000, metavar="N", help="observations between two snapshots")
+    add("--bad-lines", choices=("stop", "skip"), default="stop", help="end with an error, or say so and go on")
 
 
 def _add_info(commands: Commands) -> None:
@@ -324,11 +319,12 @@ def _add_demo(commands: Commands) -> None:
         "the example of the paper's second figure.",
         "drhmm demo --noise 0.25 --output sines.png",
     )
-    command.add_argument("--output", type=Path, default=Path("drhmm-demo.png"), help="the picture to write")
-    command.add_argument("--noise", type=float, default=0.25, help="standard deviation of the noise")
-    command.add_argument("--train", type=int, default=200, help="training windows of each regime")
-    command.add_argument("--frames", type=int, default=1000, help="length of the test sequence")
-    command.add_argument("--seed", type=int, default=0, help="seed of everything random")
+    add = command.add_argument
+    add("--output", type=Path, default=Path("drhmm-demo.png"), help="the picture to write")
+    add("--noise", type=float, default=0.25, help="standard deviation of the noise")
+    add("--train", type=int, default=200, help="training windows of each regime")
+    add("--frames", type=int, default=1000, help="length of the test sequence")
+    add("--seed", type=int, default=0, help="seed of everything random")
 
 
 def _show_warning(command: str, message: Warning | str, *_: object) -> None:

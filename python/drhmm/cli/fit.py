@@ -141,7 +141,7 @@ def _warn_of_odd_labels(y: Any) -> None:
     if odd:
         warn(
             f"the label {shown(odd[0])} in {labels.count(odd[0])} rows is a class here: where a label is unknown, the "
-            "field is empty",
+            "field is empty"
         )
 
 

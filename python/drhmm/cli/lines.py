@@ -16,8 +16,8 @@ from ..data.tables import no_column
 from ..files.strict_json import unique_names
 from ..model import Model
 from . import values
+from .csv_file import header_names, listed
 from .errors import InputError, NamesError
-from .tables import header_names, listed
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..files.atomic_write import write_atomically
+from .csv_file import arrow, listed
 from .errors import InputError
-from .tables import KINDS, arrow, kind_of, listed
+from .tables import KINDS, kind_of
 
 #: Rows that are written at once.
 BATCH = 50_000

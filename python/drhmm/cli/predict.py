@@ -11,8 +11,9 @@ from ..exceptions import ImpossibleDataError
 from ..files import model_file as io
 from ..tables.results import refuse_results, results
 from .columns import columns_of
+from .csv_file import arrow
 from .output import check_output, write_table
-from .tables import Table, arrow
+from .tables import Table
 
 
 def run(options: argparse.Namespace) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
-import gzip
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,35 +18,13 @@ from ..data.sequences import Sequences
 from ..data.tables import no_column
 from ..data.times import TICKS
 from ..files.strict_json import unique_names
-from ..system.progress import no_progress, progress_bar
 from ..tables.rows import narwhals, read_sequences, values_of
 from . import values
-from .errors import InputError, NamesError
+from .csv_file import CsvFile, arrow, header_names, listed, opened, refuse_equal_names
+from .errors import InputError
 
 #: What a table is by the end of its name, with or without .gz where it is text.
 KINDS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".npz": "npz"}
-
-#: Bytes of a file from which on a bar shows how far it is read.
-LARGE = 50_000_000
-
-#: Bytes that are read at once, and those of the longest row that is read so.
-BLOCK = 1 << 20
-LONGEST_ROW = 1 << 26
-
-#: Texts of a missing number that Arrow knows; other spellings are found when it fails.
-MISSING = sorted({spelled for word in values.MISSING for spelled in (word, word.upper(), word.title(), "NaN")})
-
-
-def arrow() -> Any:
-    """The library pyarrow; an ImportError names the extra that brings it."""
-    try:
-        import pyarrow.compute
-        import pyarrow.csv
-        import pyarrow.json
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(f'tables in files need pyarrow: pip install "drhmm[cli]" ({error})') from None
-    return pyarrow
 
 
 def kind_of(path: Path) -> str | None:
@@ -59,32 +34,33 @@ def kind_of(path: Path) -> str | None:
     return None if name.endswith(".gz") and kind in ("parquet", "npz") else kind
 
 
-def listed(names: Sequence[str] | dict[str, Any]) -> str:
-    """Names for a message, no more of each than can be read."""
-    return ", ".join(name if len(name) <= 60 else name[:57] + "..." for name in names)
-
-
 class Table:
     """A table in a file: its names at once, its columns by `load`, and the line of a row when it is asked for."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.path: Path = options.data
         self.kind = kind_of(self.path)
-        self._separator = options.separator or ("\t" if self.kind == "tsv" else ",")
         self._decimal = options.decimal
-        self.has_header: bool = options.header or self.kind not in ("csv", "tsv")
+        self._text: CsvFile | None = None
         self._whole: Any = None
         if self.kind is None:
             raise InputError(f"the ending must be one of {listed(KINDS)}", self.path)
+        if self.kind in ("csv", "tsv"):
+            separator = options.separator or ("\t" if self.kind == "tsv" else ",")
+            self._text = CsvFile(self.path, separator, options.decimal, options.header)
+        elif self.kind != "parquet":
+            self._whole = self._read_npz() if self.kind == "npz" else self._read_json()
+        self.has_header: bool = options.header or self._text is None
         self.names = self._names()
 
     def error(self, message: str, row: int | None = None, column: str | None = None) -> InputError:
         """A mistake in the file."""
         if row is None:
             return InputError(message, self.path, column=column)
-        if self.kind in ("parquet", "npz"):
+        if self._text is None and self.kind != "json":
             return InputError(f"row {row}: {message}", self.path, column=column)
-        return InputError(message, self.path, self._line(row), column)
+        line = self._json_line(row) if self._text is None else self._text.line(row)
+        return InputError(message, self.path, line, column)
 
     @contextlib.contextmanager
     def places(self) -> Iterator[None]:
@@ -148,191 +124,37 @@ class Table:
         names[:] = [str(name).strip() for name in column.to_pylist()]
         return names
 
-    # What is in a file
-
     def _names(self) -> list[str]:
-        if self.kind in ("csv", "tsv"):
-            with self._opened() as file:
-                names, _ = self._header(file)
-            return names
-        if self.kind == "parquet":
-            pyarrow = arrow()
-            try:
-                names = list(pyarrow.parquet.read_schema(self.path).names)
-            except pyarrow.ArrowException as error:
-                raise InputError(f"not a Parquet file: {error}", self.path) from None
-        else:
-            self._whole = self._read_npz() if self.kind == "npz" else self._read_json()
-            names = list(self._whole.column_names)
-        _refuse_equal_names(names, self.path)
-        if not names:
+        if self._text is not None:
+            return self._text.names
+        pyarrow = arrow()
+        try:
+            schema = pyarrow.parquet.read_schema(self.path) if self._whole is None else self._whole.schema
+        except pyarrow.ArrowException as error:
+            raise InputError(f"not a Parquet file: {error}", self.path) from None
+        refuse_equal_names(schema.names, self.path)
+        if not schema.names:
             raise InputError("there are no columns", self.path)
-        return names
+        return list(schema.names)
 
     def _read(self, columns: Columns, as_they_are: Sequence[str]) -> tuple[Any, Any]:
         """Samples if they could be read as numbers at once, and a table of the other columns, or of all."""
+        if self._text is not None:
+            few = [name for name in (columns.label, columns.sequence) if name is not None]
+            return self._text.read(columns.features, as_they_are, few)
         wanted = list(dict.fromkeys([*columns.features, *as_they_are]))
         if self._whole is not None:
             return None, self._whole.select(wanted)
-        if self.kind == "parquet":
-            return None, arrow().parquet.read_table(self.path, columns=wanted)
-        with contextlib.suppress(arrow().ArrowInvalid, _OddTextError):
-            return self._read_text(columns, as_they_are)
-        return None, self._read_slowly(wanted)
+        return None, arrow().parquet.read_table(self.path, columns=wanted)
 
-    def _opened(self) -> Any:
-        return gzip.open(self.path) if self.path.name.lower().endswith(".gz") else open(self.path, "rb")
-
-    # CSV
-
-    def _header(self, file: IO[bytes]) -> tuple[list[str], int]:
-        """The names of the columns, and where the rows begin."""
-        lines = _Lines(file)
-        try:
-            fields = next((fields for fields in self._reader(lines) if fields), None)
-            begin, line = lines.position, lines.number
-            following = next((text for text in lines if text.strip()), "")
-        except csv.Error as error:
-            raise InputError(str(error), self.path, lines.number) from None
-        except UnicodeDecodeError as error:
-            raise InputError(f"not UTF-8 text ({error.reason})", self.path, lines.number) from None
-        if fields is None:
-            raise InputError("the file is empty", self.path)
-        if not self.has_header:
-            return numbered_names(fields), 0
-        if all(values.is_number(field) for field in fields):
-            message = "the first line has numbers where names should be; use --no-header"
-            raise InputError(message, self.path, line)
-        names = header_names(fields, self.path, line)
-        if len(names) == 1:
-            self._refuse_other_separator(names[0], following)
-        return names, begin
-
-    def _reader(self, lines: Iterator[str]) -> Any:
-        return csv.reader(lines, delimiter=self._separator, strict=True)
-
-    def _refuse_other_separator(self, name: str, row: str) -> None:
-        """Raise an InputError for a table of one column if another sign stands in its name and between its fields."""
-        words = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
-        for sign, word in words.items():
-            if sign != self._separator and sign in name and sign in row:
-                decimal = " --decimal ," if sign == ";" and "," in row and "." not in row else ""
-                raise InputError(
-                    f"the fields are separated by {word} instead of {words.get(self._separator, self._separator)}; "
-                    f"use --separator {'tab' if sign == chr(9) else repr(sign)}{decimal}",
-                    self.path,
-                    1,
-                )
-
-    def _read_text(self, columns: Columns, others: Sequence[str]) -> tuple[Any, Any]:
-        """Columns of numbers (rows, features), and others as text, block by block; ArrowInvalid for anything else."""
-        pyarrow, features = arrow(), columns.features
-        others = [name for name in others if name not in features]
-        types = dict.fromkeys(others, pyarrow.string()) | dict.fromkeys(features, pyarrow.float64())
-        few = [name for name in (columns.label, columns.sequence) if name is not None]
-        types |= dict.fromkeys(few, pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))
-        settings = {
-            "parse_options": pyarrow.csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
-            "convert_options": pyarrow.csv.ConvertOptions(
-                column_types=types, include_columns=list(types), null_values=MISSING, decimal_point=self._decimal
-            ),
-        }
-        samples, n_rows, texts = np.empty((0, len(features))), 0, []
-        for block, share in self._blocks():
-            one = pyarrow.csv.ReadOptions(column_names=self.names, use_threads=False, block_size=len(block) + 1)
-            part = pyarrow.csv.read_csv(pyarrow.BufferReader(block), one, **settings)
-            end = n_rows + part.num_rows
-            if end > len(samples):
-                # Memory that nothing is written to costs nothing.
-                grown = np.empty((int(1.2 * end / share), len(features)))
-                grown[:n_rows] = samples[:n_rows]
-                samples = grown
-            for place, name in enumerate(features):
-                if not pyarrow.compute.all(pyarrow.compute.is_finite(part[name]), min_count=0).as_py():
-                    raise _OddTextError(f"an infinite value in column {name!r}")
-                samples[n_rows:end, place] = part[name].to_numpy()
-            texts.append(part.select(others))
-            n_rows = end
-        if not texts:
-            raise InputError("there are no rows", self.path)
-        return samples[:n_rows], pyarrow.concat_tables(texts)
-
-    def _blocks(self) -> Iterator[tuple[Any, float]]:
-        """Whole rows of the file in blocks, and the share of the file that has been read with each.
-
-        An _OddTextError tells of quotes that Arrow would pass over: one in the middle of text, which stands beside
-        neither a separator nor another quote, and one that is never closed.
-        """
-        beside = np.zeros(256, dtype=bool)
-        beside[[ord(self._separator), *b'\r\n"']] = True
-        size = 0 if self.path.name.lower().endswith(".gz") else self.path.stat().st_size
-        show = progress_bar(f"reading {self.path.name}") if size > LARGE and sys.stderr.isatty() else no_progress
-        with self._opened() as file:
-            n_read = self._header(file)[1]
-            file.seek(n_read)
-            rest = b""
-            while True:
-                data = file.read(BLOCK)
-                n_read += len(data)
-                block = rest + data
-                signs = np.frombuffer(block, dtype=np.uint8)
-                quotes = np.flatnonzero(signs == ord('"'))
-                inner = quotes[(quotes > 0) & (quotes < len(signs) - 1)]
-                if (~beside[signs[inner - 1]] & ~beside[signs[inner + 1]]).any() or len(block) > LONGEST_ROW:
-                    raise _OddTextError("a quote in the middle of text")
-                end = len(block) if not data else block.rfind(b"\n") + 1
-                while end > 0 and np.searchsorted(quotes, end) % 2 == 1:  # within quotes
-                    end = block.rfind(b"\n", 0, end - 1) + 1
-                if not data and len(quotes) % 2 == 1:
-                    raise _OddTextError("a quote that is never closed")
-                rest = block[end:]
-                if block[:end].strip():
-                    yield memoryview(block)[:end], min(1.0, n_read / size) if size else 1.0
-                show(n_read // 1_000_000, size // 1_000_000, "MB")
-                if not data:
-                    return
-
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Line and fields of every row, read slowly; an InputError names the line of what is malformed."""
-        with self._opened() as file:
-            lines, last = _Lines(file), 0
-            try:
-                for fields in self._reader(lines):
-                    if fields:
-                        last = lines.number
-                        yield last, fields
-            except csv.Error as error:
-                # A quote that is never closed is found at the end of the file: the row begins after the last good one.
-                raise InputError(str(error), self.path, last + 1) from None
-            except UnicodeDecodeError as error:
-                raise InputError(f"not UTF-8 text ({error.reason})", self.path, lines.number) from None
-
-    def _read_slowly(self, wanted: Sequence[str]) -> Any:
-        """Columns of text; what is malformed is an InputError with its line."""
-        rows = []
-        for line, fields in self._rows():
-            if len(fields) != len(self.names):
-                raise InputError(f"{len(fields)} fields instead of {len(self.names)}", self.path, line)
-            rows.append(fields)
-        places = [self.names.index(name) for name in wanted]
-        rows = rows[1:] if self.has_header else rows
-        return arrow().table({name: [row[at] for row in rows] for name, at in zip(wanted, places, strict=True)})
-
-    def _line(self, row: int) -> int | None:
-        """The line of a row, found by reading the file again."""
-        if self.kind == "json":
-            with self._opened() as file:
-                lines = (number for number, line in enumerate(file, start=1) if line.strip())
-                return next((line for place, line in enumerate(lines) if place == row), None)
-        begin = 1 if self.has_header else 0
-        return next((line for place, (line, _) in enumerate(self._rows()) if place == row + begin), None)
-
-    # JSON lines and npz
+    def _json_line(self, row: int) -> int:
+        with opened(self.path) as file:
+            return [number for number, line in enumerate(file, start=1) if line.strip()][row]
 
     def _read_json(self) -> Any:
         pyarrow = arrow()
         try:
-            with self._opened() as file:
+            with opened(self.path) as file:
                 return pyarrow.json.read_json(file)
         except pyarrow.ArrowInvalid as problem:
             self._refuse_malformed_json()
@@ -340,7 +162,7 @@ class Table:
 
     def _refuse_malformed_json(self) -> None:
         kinds: dict[str, tuple[type, int]] = {}
-        with self._opened() as file:
+        with opened(self.path) as file:
             for number, line in enumerate(file, start=1):
                 if not line.strip():
                     continue
@@ -407,35 +229,12 @@ class Table:
         return pyarrow.array(np.ascontiguousarray(array), from_pandas=True)
 
 
-class _OddTextError(ValueError):
-    """Text that Arrow understands otherwise than a careful reader."""
-
-
 class _FieldError(ValueError):
     """What is wrong with the text of a row."""
 
     def __init__(self, message: str, row: int) -> None:
         super().__init__(message)
         self.row = row
-
-
-class _Lines:
-    """Lines of a binary file as text; ``number`` is that of the last, ``position`` where the next begins."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.number = self.position = 0
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = self._file.readline()
-        if not line:
-            raise StopIteration
-        self.number += 1
-        self.position += len(line)
-        return line.decode("utf-8-sig" if self.number == 1 else "utf-8")
 
 
 def _is_text(column: Any) -> bool:
@@ -494,26 +293,3 @@ def _times(column: Any) -> Any:
         with contextlib.suppress(pyarrow.ArrowInvalid):
             return column.cast(pyarrow.timestamp(unit, zone))
     return column
-
-
-def header_names(fields: Sequence[str], path: object, line: int) -> list[str]:
-    """Names of columns from the first line."""
-    names = [name.strip() for name in fields]
-    for place, name in enumerate(names):
-        if not name:
-            raise NamesError(f"column {place + 1} has no name", path, line)
-    _refuse_equal_names(names, path, line)
-    return names
-
-
-def _refuse_equal_names(names: Sequence[str], path: object, line: int | None = None) -> None:
-    known: set[str] = set()
-    for name in names:
-        if name in known:
-            raise NamesError(f"two columns have the name {name!r}", path, line)
-        known.add(name)
-
-
-def numbered_names(fields: Sequence[str]) -> list[str]:
-    """Names of columns that have none: 1, 2, ..."""
-    return [str(place + 1) for place in range(len(fields))]

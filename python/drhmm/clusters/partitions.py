@@ -127,11 +127,7 @@ def read(frame: pd.DataFrame, columns: Columns) -> tuple[Sequences, npt.NDArray[
 
 
 def statistics_of(
-    frame: pd.DataFrame,
-    columns: Columns,
-    evidence: PooledEvidence,
-    classes: npt.NDArray[Any],
-    weights: Array | None,
+    frame: pd.DataFrame, columns: Columns, evidence: PooledEvidence, classes: npt.NDArray[Any], weights: Array | None
 ) -> Statistics:
     """Sums, class masses and transition counts of one partition of whole sequences."""
     if len(frame) == 0:
