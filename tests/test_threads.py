@@ -145,7 +145,8 @@ def turns_of_another_thread(work):
 @pytest.fixture(scope="module")
 def large_model():
     X, y = blobs(1, n_frames=3000, n_columns=40)
-    return DensityRatioHMM(n_basis=1500, sigma=5.0, rho=0.01, evidence_scale=1.0).fit(X, y).model_
+    settings = {"n_basis": 1500, "sigma": 5.0, "rho": 0.01, "evidence_scale": 1.0, "durations": "geometric"}
+    return DensityRatioHMM(**settings).fit(X, y).model_
 
 
 @pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="no thread waits for another one there")

@@ -21,7 +21,7 @@ def learned():
     X = 3.0 * random.normal(size=(3, 2))[y] + random.normal(size=(200, 2))
     common = {"n_basis": 15, "rho": 0.01, "evidence_scale": 1.0, "random_state": 0}
     plain = DensityRatioHMM(**common, sigma=1.0, transition_temper=0.5).fit(X, y).model_
-    hard = DensityRatioHMM(**common, sigma=0.3, floor=0.0).fit(X, y).model_
+    hard = DensityRatioHMM(**common, sigma=0.3, floor=0.0, durations="geometric").fit(X, y).model_
     transmat = np.array([[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.2, 0.0, 0.8]])
     return [
         plain,
