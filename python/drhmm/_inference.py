@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, recursion
-from .chain.durations import Durations, leaving_rates
+from .chain.durations import Durations, check_stages
 from .chain.native_chain import StageChain
 from .chain.transitions import Tempering, tempered
 from .chain.unknown_state import Novelty, among_known
@@ -65,7 +65,10 @@ class Inference:
         object.__setattr__(self, "transmat", read_only(as_transmat(self.transmat, len(self.classes))))
         object.__setattr__(self, "startprob", read_only(as_startprob(self.startprob, len(self.classes))))
         object.__setattr__(self, "prior", read_only(as_startprob(self.prior, len(self.classes), "prior")))
-        self._check_stages()
+        if self.stages is not None:
+            if self.tempering is not None:
+                raise ValueError("a chain with stages cannot be tempered")
+            check_stages(self.stages, self.transmat)
         if self.kept_alarm is not None:
             self._check_kept_alarm()
         classes = self.classes.copy()
@@ -81,23 +84,6 @@ class Inference:
     def _check_kept_alarm(self) -> None:
         """Bring the numbers of the alarm to floats; a ValueError if they are none of an alarm."""
         raise NotImplementedError
-
-    def _check_stages(self) -> None:
-        """Raise a ValueError for stages that the chain cannot have."""
-        if self.stages is None:
-            return
-        if self.tempering is not None:
-            raise ValueError("a chain with stages cannot be tempered")
-        if self.stages.n_states != self.n_states:
-            raise ValueError(f"there are stages of {self.stages.n_states} states for {self.n_states} classes")
-        ends = np.cumsum(self.stages.sizes) - 1
-        stay, diagonal = self.stages.stay[ends], np.diagonal(self.transmat)
-        fits = np.where(self.stages.sizes > 1, leaving_rates(self.transmat) > 0, np.isclose(stay, diagonal, 0, 1e-8))
-        for state in np.flatnonzero(~fits):
-            raise ValueError(
-                f"state {state} has {self.stages.sizes[state]} stages, the last of which stays with {stay[state]:g}, "
-                f"but transmat has {diagonal[state]:g} on its diagonal"
-            )
 
     def __reduce__(self) -> tuple[object, ...]:
         parts = {item.name: getattr(self, item.name) for item in fields(self)}

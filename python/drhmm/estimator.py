@@ -188,17 +188,16 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     Examples
     --------
     >>> import numpy as np
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(400, random_state=0)
-    >>> new, truth = blobs(300, random_state=1)
-    >>> model = DensityRatioHMM(novelty=True, random_state=0).fit(X, y)
+    >>> import drhmm
+    >>> X, y = drhmm.datasets.blobs(400, random_state=0)
+    >>> new, truth = drhmm.datasets.blobs(300, random_state=1)
+    >>> model = drhmm.DensityRatioHMM(novelty=True, random_state=0).fit(X, y)
     >>> bool(model.score(new, truth) > 0.8)  # accuracy
     True
     >>> few = np.where(np.arange(400) % 10 == 0, y, -1)  # every tenth label is known
-    >>> bool(DensityRatioHMM(random_state=0).fit(X, few).score(new) > 0)  # gain
+    >>> bool(drhmm.DensityRatioHMM(random_state=0).fit(X, few).score(new) > 0)  # gain
     True
-    >>> blocks = DensityRatioHMM(n_basis=50, random_state=0)
+    >>> blocks = drhmm.DensityRatioHMM(n_basis=50, random_state=0)
     >>> for rows in (slice(0, 200), slice(200, 400)):
     ...     blocks = blocks.partial_fit(X[rows], y[rows])
     >>> labels, path = model.predict(new), model.predict(new, method="viterbi", lengths=[100, 200])  # two sequences

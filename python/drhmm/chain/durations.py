@@ -139,6 +139,19 @@ def leaving_rates(transmat: Array) -> Array:
     return rates
 
 
+def check_stages(stages: Durations, transmat: Array) -> None:
+    """Raise a ValueError if a chain cannot have these stages."""
+    if stages.n_states != len(transmat):
+        raise ValueError(f"there are stages of {stages.n_states} states for {len(transmat)} classes")
+    stay, diagonal = stages.stay[np.cumsum(stages.sizes) - 1], np.diagonal(transmat)
+    fits = np.where(stages.sizes > 1, leaving_rates(transmat) > 0, np.isclose(stay, diagonal, 0, 1e-8))
+    for state in np.flatnonzero(~fits):
+        raise ValueError(
+            f"state {state} has {stages.sizes[state]} stages, the last of which stays with {stay[state]:g}, "
+            f"but transmat has {diagonal[state]:g} on its diagonal"
+        )
+
+
 def stages_of(transmat: Array, shape: Sizes, minimum: Sizes) -> Durations:
     """Stages with the mean stays of a transition matrix.
 

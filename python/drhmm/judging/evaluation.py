@@ -77,10 +77,9 @@ class Evaluation(Shown):
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
-    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    >>> import drhmm
+    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
+    >>> model = drhmm.DensityRatioHMM(random_state=0).fit(X, y).model_
     >>> from drhmm import evaluate
     >>> evaluation = evaluate(model, X, y)
     >>> evaluation.accuracy > evaluation.baseline

@@ -72,10 +72,9 @@ class Explanation(Shown):
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
-    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    >>> import drhmm
+    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
+    >>> model = drhmm.DensityRatioHMM(random_state=0).fit(X, y).model_
     >>> explained = model.explain(X, 100)
     >>> len(explained.tables())
     3
@@ -143,10 +142,9 @@ class ColumnRanking(Shown):
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
-    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    >>> import drhmm
+    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
+    >>> model = drhmm.DensityRatioHMM(random_state=0).fit(X, y).model_
     >>> ranked = model.rank_columns(X, n_frames=20, random_state=0)
     >>> ranked.table().columns
     ['column', 'nats']

@@ -76,11 +76,10 @@ class Episode:
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import sensors
-    >>> normal, _ = sensors(2000, faults=(), random_state=0)
-    >>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
-    >>> X, fault = sensors(1000, faults=("bias",), random_state=1)
+    >>> import drhmm
+    >>> normal, _ = drhmm.datasets.sensors(2000, faults=(), random_state=0)
+    >>> model = drhmm.DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
+    >>> X, fault = drhmm.datasets.sensors(1000, faults=("bias",), random_state=1)
     >>> for episode in model.alarm(1, per=1000, hold_off=30).episodes(X):
     ...     assert episode.begin <= episode.peak < episode.end
     """
@@ -118,12 +117,11 @@ class Alarm:
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import sensors
-    >>> normal, _ = sensors(3000, faults=(), random_state=0)
-    >>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
+    >>> import drhmm
+    >>> normal, _ = drhmm.datasets.sensors(3000, faults=(), random_state=0)
+    >>> model = drhmm.DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
     >>> alarm = model.alarm(1, per=1440, hold_off=30)
-    >>> X, truth = sensors(3000, faults=("bias",), random_state=1)
+    >>> X, truth = drhmm.datasets.sensors(3000, faults=("bias",), random_state=1)
     >>> len(alarm.episodes(X)) > 0
     True
     """

@@ -133,10 +133,9 @@ class Stream(_Live):
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(500, random_state=0)
-    >>> model = DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
+    >>> import drhmm
+    >>> X, y = drhmm.datasets.blobs(500, random_state=0)
+    >>> model = drhmm.DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
     >>> stream = model.stream(lag=2)
     >>> answers = [stream.step(x) for x in X[:3]]  # the third step answers the first
     >>> answers[2].shape
@@ -300,10 +299,9 @@ class StreamBatch(_Live):
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(500, random_state=0)
-    >>> model = DensityRatioHMM(random_state=0).fit(X, y).model_
+    >>> import drhmm
+    >>> X, y = drhmm.datasets.blobs(500, random_state=0)
+    >>> model = drhmm.DensityRatioHMM(random_state=0).fit(X, y).model_
     >>> batch = model.stream_batch(4)
     >>> batch.step(X[:4]).shape
     (4, 3)

@@ -37,12 +37,11 @@ def alarms(
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import sensors
+    >>> import drhmm
     >>> from drhmm.plotting import alarms
-    >>> normal, _ = sensors(2000, faults=(), random_state=0)
-    >>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
-    >>> X, fault = sensors(1000, faults=("bias",), random_state=1)
+    >>> normal, _ = drhmm.datasets.sensors(2000, faults=(), random_state=0)
+    >>> model = drhmm.DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
+    >>> X, fault = drhmm.datasets.sensors(1000, faults=("bias",), random_state=1)
     >>> axes = alarms(model.novelty_score(X), model.alarm(1, per=1000, hold_off=30), truth=fault != "normal")
     """
     values = as_floats(scores, "scores")

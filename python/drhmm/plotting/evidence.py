@@ -60,11 +60,10 @@ def evidence(
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
+    >>> import drhmm
+    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
     >>> from drhmm.plotting import evidence
-    >>> axes = evidence(DensityRatioHMM(random_state=0).fit(X, y).log_ratios(X), states=y)
+    >>> axes = evidence(drhmm.DensityRatioHMM(random_state=0).fit(X, y).log_ratios(X), states=y)
     """
     values = as_matrix(log_ratios, "log_ratios")
     n_frames, n_states = values.shape

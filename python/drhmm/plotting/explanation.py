@@ -56,11 +56,10 @@ def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
+    >>> import drhmm
+    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
     >>> from drhmm.plotting import explanation
-    >>> axes = explanation(DensityRatioHMM(random_state=0).fit(X, y).explain(X, 100))
+    >>> axes = explanation(drhmm.DensityRatioHMM(random_state=0).fit(X, y).explain(X, 100))
     """
     values = {"past": explained.past, "future": explained.future, "typical frame": explained.average}
     values |= {f"column {name}" if name in values else name: size for name, size in _largest(explained.columns).items()}
@@ -91,11 +90,10 @@ def ranking(ranked: ColumnRanking, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
+    >>> import drhmm
+    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
     >>> from drhmm.plotting import ranking
-    >>> axes = ranking(DensityRatioHMM(random_state=0).fit(X, y).rank_columns(X, n_frames=20, random_state=0))
+    >>> axes = ranking(drhmm.DensityRatioHMM(random_state=0).fit(X, y).rank_columns(X, n_frames=20, random_state=0))
     """
     axes = _bars(ax, _largest(ranked.columns))
     axes.set_xlabel("mean size of what a column adds to the log odds, nats")

@@ -102,11 +102,10 @@ def sequence(
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
+    >>> import drhmm
+    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
     >>> from drhmm.plotting import sequence
-    >>> hmm = DensityRatioHMM(random_state=0).fit(X, y)
+    >>> hmm = drhmm.DensityRatioHMM(random_state=0).fit(X, y)
     >>> axes = sequence(X, hmm.predict_proba(X), states=y, names=hmm.classes_)
     >>> import pandas as pd
     >>> table = pd.DataFrame({"minute": pd.date_range("2026-01-01", periods=300, freq="min"), "east": X[:, 0]})

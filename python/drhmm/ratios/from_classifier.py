@@ -27,11 +27,10 @@ class FromClassifier(BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
+    >>> import drhmm
     >>> from drhmm.ratios import FromClassifier
-    >>> model = DensityRatioHMM(ratio=FromClassifier(LogisticRegression()))
-    >>> frames, y = blobs(300, random_state=0)
+    >>> model = drhmm.DensityRatioHMM(ratio=FromClassifier(LogisticRegression()))
+    >>> frames, y = drhmm.datasets.blobs(300, random_state=0)
     >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
     >>> FromClassifier(LogisticRegression()).fit(frames, targets).log_ratios(frames).shape
     (300, 3)

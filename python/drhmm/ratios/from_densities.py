@@ -26,12 +26,11 @@ class FromDensities(BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
+    >>> import drhmm
     >>> from drhmm.ratios import FromDensities
-    >>> kde_hmm = DensityRatioHMM(ratio=FromDensities("kde"))
-    >>> gmm_hmm = DensityRatioHMM(ratio=FromDensities("gmm"))
-    >>> frames, y = blobs(60, random_state=0)
+    >>> kde_hmm = drhmm.DensityRatioHMM(ratio=FromDensities("kde"))
+    >>> gmm_hmm = drhmm.DensityRatioHMM(ratio=FromDensities("gmm"))
+    >>> frames, y = drhmm.datasets.blobs(60, random_state=0)
     >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
     >>> FromDensities("gmm").fit(frames, targets).log_ratios(frames).shape
     (60, 3)

@@ -33,8 +33,7 @@ class RatioSource(Protocol):
     Examples
     --------
     >>> import numpy as np
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
+    >>> import drhmm
     >>> class NearestMean:
     ...     def fit(self, frames, targets):
     ...         self.means_ = targets.T @ frames / targets.sum(axis=0)[:, None]
@@ -42,8 +41,8 @@ class RatioSource(Protocol):
     ...
     ...     def log_ratios(self, frames):
     ...         return -np.square(frames[:, None] - self.means_).sum(axis=2) / 2
-    >>> X, y = blobs(300, random_state=0)
-    >>> bool(DensityRatioHMM(ratio=NearestMean(), random_state=0).fit(X, y).score(X, y) > 0.8)
+    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
+    >>> bool(drhmm.DensityRatioHMM(ratio=NearestMean(), random_state=0).fit(X, y).score(X, y) > 0.8)
     True
     """
 

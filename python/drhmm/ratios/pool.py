@@ -72,12 +72,11 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from drhmm import DensityRatioHMM
-    >>> from drhmm.datasets import blobs
+    >>> import drhmm
     >>> from drhmm.ratios import FromClassifier, LeastSquares, Pool
     >>> pool = Pool([LeastSquares(), FromClassifier(LogisticRegression())])
-    >>> model = DensityRatioHMM(ratio=pool)
-    >>> frames, y = blobs(300, random_state=0)
+    >>> model = drhmm.DensityRatioHMM(ratio=pool)
+    >>> frames, y = drhmm.datasets.blobs(300, random_state=0)
     >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
     >>> pool.fit(frames, targets).log_ratios(frames).shape
     (300, 3)
