@@ -36,6 +36,12 @@ def model():
 
 
 @pytest.fixture(scope="module")
+def windowed():
+    fitted = DensityRatioHMM(1, novelty=True, window=3, n_basis=30, sigma=1.0, rho=0.01, random_state=0)
+    return fitted.fit(NORMAL[:500]).model_
+
+
+@pytest.fixture(scope="module")
 def alarm(model):
     return model.alarm(1, per=1000, hold_off=30)
 
@@ -149,9 +155,40 @@ class TestStreams:
             assert dict(one.columns) == pytest.approx(dict(other.columns))
             assert one.columns
 
-    def test_columns_of_windows_survive_a_restart(self):
-        fitted = DensityRatioHMM(1, novelty=True, window=3, n_basis=30, sigma=1.0, rho=0.01, random_state=0)
-        model = fitted.fit(NORMAL[:500]).model_
+    @pytest.mark.parametrize("seed", range(6))
+    def test_random_streams_have_the_alarms_of_batch(self, model, windowed, seed):
+        random = np.random.default_rng(seed)
+        own = windowed if seed % 2 else model
+        alarm = own.alarm(1, per=100, hold_off=int(random.integers(0, 20)))
+        samples = FRESH[:150].copy()
+        for begin in random.integers(0, 140, 4):
+            samples[begin : begin + random.integers(1, 20), random.integers(4)] += 10.0 ** random.uniform(0, 4)
+        samples[random.random(150) < 0.05, random.integers(4)] = np.nan
+        dt = np.where(random.random(150) < 0.05, random.integers(2, 60, 150), 1)
+        stream, found = own.stream(int(random.integers(0, 3)), alarm=alarm), []
+        for x, step in zip(samples, dt.tolist(), strict=True):
+            stream.step(x, step)
+            found += [] if stream.ended_alarm is None else [stream.ended_alarm]
+            if random.random() < 0.1:
+                stream = own.resume(stream.snapshot())
+        found += [] if stream.alarm is None else [stream.alarm]
+        expected = alarm.episodes(samples, dt=dt)
+        assert expected
+        for one, other in zip(found, expected, strict=True):
+            assert replace(one, score=0, columns=()) == replace(other, score=0, columns=())
+            assert one.score == pytest.approx(other.score, rel=1e-9)
+            assert dict(one.columns) == pytest.approx(dict(other.columns))
+
+    def test_a_level_of_single_frames_can_be_reached(self, model):
+        normal = FRESH[:5000].copy()
+        normal[::50] += 1e4
+        alarm = model.alarm(1, per=1000, hold_off=30, normal=normal)
+        stream = model.stream(alarm=alarm)
+        stream.step(normal[0] + 1e6)
+        assert stream.alarm.cause == "frame"
+
+    def test_columns_of_windows_survive_a_restart(self, windowed):
+        model = windowed
         alarm = model.alarm(1, per=100, hold_off=5)
         samples = NORMAL[:40] + np.where(np.arange(40) >= 20, 9.0, 0.0)[:, None] * [0, 1, 0, 0]
         stream = model.stream(alarm=alarm)

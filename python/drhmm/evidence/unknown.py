@@ -39,6 +39,9 @@ MOST_NUMBERS = 2**26
 #: What is farther away is as far as this, so that no square overflows; the native core has the same limit.
 FARTHEST = 1e100
 
+#: Log w_* of one frame at most, for alarms: what a stream hands on where there is one state. More says nothing more.
+HIGHEST = 230.0
+
 #: Highest excursions of normal frames that are kept, for alarms.
 MOST_EXCURSIONS = 1000
 
@@ -62,7 +65,7 @@ class Excursions(FrozenArrays):
         frames: list[Array] = []
         ends = np.cumsum(lengths)
         for sequence, (end, length) in enumerate(zip(ends, lengths, strict=True)):
-            own = np.nan_to_num(log_evidence[end - length : end], nan=0.0)
+            own = np.minimum(np.nan_to_num(log_evidence[end - length : end], nan=0.0), HIGHEST)
             walk = np.cumsum(own)
             # max(0, c_{t-1} + x_t) is the walk above its lowest point so far, the start included.
             reflected = walk - np.minimum(np.minimum.accumulate(walk), 0.0)

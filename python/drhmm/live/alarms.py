@@ -16,7 +16,7 @@ from ..data.sequences import Sequences
 from ..data.times import as_step, seconds_of
 from ..data.user_warnings import warn
 from ..evidence.score_pvalues import pareto_tail
-from ..evidence.unknown import Excursions
+from ..evidence.unknown import HIGHEST, Excursions
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -70,7 +70,7 @@ def frames_of(value: Any, name: str, step: float | None, *, low: float, remedy: 
 class Episode:
     """One alarm: time steps ``begin`` to ``end``, end excluded, of a sequence.
 
-    ``peak`` is the time step of the highest evidence and ``score`` its `novelty_score`. ``columns`` has the columns
+    ``peak`` is the time step of the highest evidence and ``score`` its `novelty_score`, at most 230. ``columns`` has the columns
     that stick out, most first: names (or numbers) and their share of the evidence, in the first 50 time steps above a
     level. ``cause`` is the level that was exceeded where the alarm began: "frame", that of single time steps, or "sum".
 
@@ -239,6 +239,7 @@ class Watch:
         self.frame += 1
         self.quiet += dt
         if value == value:
+            value = min(value, HIGHEST)
             total = self.total + value
             self.total = total = 0.0 if total < 0 else min(total, alarm.sum_level + MARGIN)
             cause = 2 if value > alarm.frame_level else int(total > alarm.sum_level)
@@ -339,7 +340,7 @@ def make_alarm(
     # Either may sound: each has half of the false alarms.
     expected = asked / period * excursions.n_frames / 2
     levels = [_level(found, expected, pause) for found in (excursions.sums, excursions.frames)]
-    return Alarm(model, levels[0], levels[1], pause, asked, period, excursions.n_frames)
+    return Alarm(model, levels[0], min(levels[1], HIGHEST - MARGIN), pause, asked, period, excursions.n_frames)
 
 
 def _level(excursions: Array, expected: float, hold_off: int) -> float:
