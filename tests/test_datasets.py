@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from drhmm.datasets import FREQUENCIES, markov_chain, sines, sines_training
+from drhmm.datasets import FREQUENCIES, accelerometer, markov_chain, sines, sines_training
 
 
 def test_sines_without_noise_follow_the_formula():
@@ -37,6 +37,20 @@ def test_durations_that_mean_nothing_are_refused(durations, message):
         sines(10, durations=durations)
 
 
+def test_steps_follow_each_other_at_the_pace_of_the_activity():
+    X, y = accelerometer(2000, noise=0.0, stay=1.0, random_state=1)
+    spectrum = np.abs(np.fft.rfft(X[:, 2] - X[:, 2].mean()))
+    pace = {"walk": 1.6, "stairs": 1.9, "run": 2.7}[y[0]]
+    found = np.fft.rfftfreq(2000, 1 / 25)[spectrum.argmax()]
+    assert found == pytest.approx(pace, abs=0.05)
+
+
+def test_nothing_moves_at_rest():
+    X, y = accelerometer(3000, noise=0.0, random_state=0)
+    assert_array_equal(X[y == "rest"], 0)
+    assert np.abs(X[y == "run"]).max() > 0.5
+
+
 def test_training_sines_hold_the_asked_number_of_windows():
     X, y = sines_training(50, window=4, random_state=0)
     assert [part.shape for part in X] == [(53, 1)] * 3
@@ -44,7 +58,12 @@ def test_training_sines_hold_the_asked_number_of_windows():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda s: sines(50, random_state=s)[0], lambda s: sines_training(9, random_state=s)[0][1]]
+    "make",
+    [
+        lambda s: sines(50, random_state=s)[0],
+        lambda s: sines_training(9, random_state=s)[0][1],
+        lambda s: accelerometer(50, random_state=s)[0],
+    ],
 )
 def test_same_seed_same_data(make):
     assert_array_equal(make(3), make(3))

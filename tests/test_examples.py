@@ -63,3 +63,11 @@ def test_why_a_time_step_has_its_label(monkeypatch, capsys):
     parts = found.past + found.future + found.average + sum(found.columns.values())
     assert parts == pytest.approx(found.log_odds, abs=1e-9)
     assert "light" in capsys.readouterr().out
+
+
+def test_the_context_and_the_chain_help_with_a_raw_signal(monkeypatch, capsys):
+    found = run("plot_raw_signal.py", monkeypatch)["accuracies"]
+    with_context, without = found["with the context"], found["without it"]
+    assert all(with_context[method] > without[method] + 0.05 for method in with_context)
+    assert with_context["smooth"] > with_context["filter"] + 0.05 > with_context["frame"] + 0.1
+    assert "ahead" in capsys.readouterr().out

@@ -58,7 +58,7 @@ def markov_chain(
     return path
 
 
-def _sticky_chain(n_samples: int, n_states: int, stay: float, random: np.random.RandomState) -> npt.NDArray[np.int64]:
+def sticky_chain(n_samples: int, n_states: int, stay: float, random: np.random.RandomState) -> npt.NDArray[np.int64]:
     """A path that stays in its state with probability `stay` and goes to any other with equal probability."""
     check_number(stay, "stay", low=0, high=1)
     transmat = np.full((n_states, n_states), (1 - stay) / (n_states - 1))
@@ -111,7 +111,7 @@ def moons(
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
-    y = _sticky_chain(n_samples, 2, stay, random)
+    y = sticky_chain(n_samples, 2, stay, random)
     angle = np.pi * random.random_sample(n_samples)
     upper = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     lower = np.stack([1 - np.cos(angle), 0.5 - np.sin(angle)], axis=1)
@@ -134,7 +134,7 @@ def rings(
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
-    y = _sticky_chain(n_samples, 3, stay, random)
+    y = sticky_chain(n_samples, 3, stay, random)
     angle = 2 * np.pi * random.random_sample(n_samples)
     radius = 1 + y + noise * random.standard_normal(n_samples)
     return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1), y
@@ -156,7 +156,7 @@ def blobs(
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
-    y = _sticky_chain(n_samples, 3, stay, random)
+    y = sticky_chain(n_samples, 3, stay, random)
     angle = 2 * np.pi * y / 3
     centers = 2 / np.sqrt(3) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     return centers + noise * random.standard_normal((n_samples, 2)), y
@@ -205,7 +205,7 @@ def sines(
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
     if durations is None:
-        y = _sticky_chain(n_samples, len(FREQUENCIES), stay, random)
+        y = sticky_chain(n_samples, len(FREQUENCIES), stay, random)
     else:
         y = _drawn_stays(n_samples, len(FREQUENCIES), durations, random)
     signal = np.sin(np.asarray(FREQUENCIES)[y] * np.arange(n_samples)) + noise * random.standard_normal(n_samples)
