@@ -87,14 +87,9 @@ def fit(
         Rows of samples, every one with a label.
     features : sequence of str
         The columns of samples.
-    label, sequence : str
-        The column of labels, and the one that tells the sequences apart.
-    time : str, optional
-        The column of times, numbers or dates, by which the rows of a sequence are ordered; without it they are in
-        the order of the table. A gap in time ends a sequence: nobody knows what happened in it.
-    step : float, str, timedelta or numpy.timedelta64, optional
-        The time of one step, as in `drhmm.dataframes.fit`; the median of the sample by default. The model remembers
-        it, and the columns of label, sequence and time.
+    label, sequence, time, step
+        As in `drhmm.dataframes.fit`, except that rows of a sequence are ordered by time where there is a column of it;
+        the step is the median of the sample by default. The model remembers all of them.
     sample_size : int
         Rows of the sample: pieces of sequences, drawn at random (by the estimator's `random_state`) until there are
         so many, and more where a class would have less than 100 rows. If there are no more rows than that, the sample
@@ -175,15 +170,8 @@ def predict(
         A model, or a fitted estimator.
     ddf : dask.dataframe.DataFrame
         Rows of samples.
-    sequence : str, optional
-        The column that tells the sequences apart; by default the one that the model remembers.
-    time : str or False, optional
-        The column of times, by which the rows of a sequence are ordered; by default the one that the model remembers.
-        False, or a model that remembers none: rows are in the order of the table.
-    step : float, str, timedelta or numpy.timedelta64, optional
-        The time of one step, as in `drhmm.dataframes.fit`; that of the training data by default.
-    features, method, lag, probabilities
-        As in `drhmm.dataframes.predict`.
+    sequence, time, step, features, method, lag, probabilities
+        As in `drhmm.dataframes.predict`, except that the rows of a sequence are ordered by time where there is one.
     n_threads : int
         Threads of one task.
     whole : bool, optional

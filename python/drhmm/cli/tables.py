@@ -154,7 +154,7 @@ class Table:
     def _read_json(self) -> Any:
         pyarrow = arrow()
         try:
-            with opened(self.path) as file:
+            with pyarrow.input_stream(str(self.path)) as file:
                 return pyarrow.json.read_json(file)
         except pyarrow.ArrowInvalid as problem:
             self._refuse_malformed_json()

@@ -174,8 +174,11 @@ def values_of(series: nw.Series[Any]) -> npt.NDArray[Any]:
         return found
     if series.dtype.is_numeric() and not series.is_null().any():
         return as_values(series.to_numpy(), name)
+    listed = series.to_list()
+    if series.dtype == nw.String and not series.is_null().any() and "\0" not in "".join(listed):
+        return np.array(listed)
     values = np.empty(len(series), dtype=object)
-    values[:] = series.to_list()
+    values[:] = listed
     values[is_missing(values)] = None
     return as_values(values.tolist(), name)
 
