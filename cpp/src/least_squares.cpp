@@ -4,6 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "drhmm/chain/powers.hpp"
 #include "drhmm/ratio/cross_validation.hpp"
 #include "drhmm/ratio/solve.hpp"
 #include "drhmm/system/exponential.hpp"
@@ -21,6 +22,8 @@ constexpr Index kBlock = 512;  // frames of which features are made at a time
 }
 
 }  // namespace
+
+RowMatrix product(const RowMatrix& a, const RowMatrix& b) { return a * b; }
 
 SquaredExponential::SquaredExponential(const ConstRows& centers, double sigma)
     : gamma_(0.5 / (sigma * sigma)), origin_(centers.colwise().mean()) {

@@ -13,6 +13,9 @@ namespace drhmm {
 struct Evidence;        // recursion/evidence.hpp
 struct SequenceStatus;  // the same
 struct LiveEngine;      // recursion/live.hpp
+struct ChainFacts;      // recursion/facts.hpp
+class SequenceStarts;   // recursion/stretch.hpp
+class ChainEngine;      // cpp/src/chain.cpp
 
 enum class Pass { filter, smooth };
 
@@ -51,8 +54,8 @@ class Chain {
   Chain(const Chain&) = delete;
   Chain& operator=(const Chain&) = delete;
 
-  Index n_columns() const;  // classes that have evidence
-  Index n_states() const;   // stages, where states have durations
+  Index n_columns() const { return n_columns_; }  // classes that have evidence
+  Index n_states() const;                         // stages, where states have durations
   LiveEngine live() const;
 
   // Filtered or smoothed posteriors of sequences that stand one after the other, and what else is wanted.
@@ -68,8 +71,12 @@ class Chain {
   Index work_to_reach(std::int64_t dt) const;
 
  private:
-  class Parts;
-  std::unique_ptr<const Parts> parts_;
+  std::vector<char> in_stretches(Pass pass, const Evidence& evidence, const SequenceStarts& starts, int n_threads,
+                                 const Answers& answers) const;
+
+  Index n_columns_;
+  std::unique_ptr<ChainFacts> facts_;
+  std::unique_ptr<ChainEngine> engine_;
 };
 
 }  // namespace drhmm

@@ -15,9 +15,19 @@
 namespace drhmm {
 
 template <class Number>
-using NumberVector = Eigen::Matrix<Number, Eigen::Dynamic, 1>;
-template <class Number>
 using NumberMatrix = Eigen::Matrix<Number, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+// a b; that of doubles is compiled once.
+RowMatrix product(const RowMatrix& a, const RowMatrix& b);
+inline NumberMatrix<Scaled> product(const NumberMatrix<Scaled>& a, const NumberMatrix<Scaled>& b) {
+  NumberMatrix<Scaled> result = NumberMatrix<Scaled>::Constant(a.rows(), b.cols(), Scaled(0));
+  for (Index i = 0; i < a.rows(); ++i) {
+    for (Index k = 0; k < a.cols(); ++k) {
+      for (Index j = 0; j < b.cols(); ++j) result(i, j) += a(i, k) * b(k, j);
+    }
+  }
+  return result;
+}
 
 // One square in Number; doubles come with the products that recursions run on.
 template <class Number>
@@ -62,9 +72,10 @@ class Powers {
       while (more->complete && dt >> more->of.size() > 0) {
         check_interruption();
         const NumberMatrix<Number>& last = more->of.back()->matrix;
-        NumberMatrix<Number> square = last * last;
+        NumberMatrix<Number> square = product(last, last);
         for (Index i = 0; i < square.rows(); ++i) {
-          const Number sum = square.row(i).sum();
+          Number sum(0);
+          for (Index j = 0; j < square.cols(); ++j) sum += square(i, j);
           for (Index j = 0; j < square.cols(); ++j) square(i, j) = square(i, j) / sum;
         }
         more->complete = is_within_range(square);
@@ -75,6 +86,22 @@ class Powers {
       more->before.release();  // someone else was quicker
     }
     return *now;
+  }
+
+  // m <- (A^dt)^T m, or A^dt m, if all powers fit.
+  template <bool is_forward>
+  void advance(std::int64_t dt, Number* m /* (states) */, Number* scratch /* (states) */) const {
+    const Squares& squares = reach(std::max<std::int64_t>(dt, 1));
+    const Index n = transmat_.rows();
+    for (std::size_t k = 0; dt >> k != 0; ++k) {
+      if ((dt >> k & 1) == 0) continue;
+      const NumberMatrix<Number>& square = squares.of[k]->matrix;
+      for (Index j = 0; j < n; ++j) {
+        scratch[j] = Number(0);
+        for (Index i = 0; i < n; ++i) scratch[j] += (is_forward ? square(i, j) : square(j, i)) * m[i];
+      }
+      std::copy_n(scratch, n, m);
+    }
   }
 
   // Multiplications that reaching dt takes, about.

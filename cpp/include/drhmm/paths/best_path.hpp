@@ -57,7 +57,7 @@ class GapPaths {
   static NumberMatrix<Number> power(const Powers<Number>& powers, Factors<Number>& factors, std::int64_t dt) {
     check_interruption();
     const std::int64_t digit = last_digit(dt);
-    if (digit != dt) return product<Number>(power(powers, factors, dt - digit), factor(powers, factors, digit));
+    if (digit != dt) return product(power(powers, factors, dt - digit), factor(powers, factors, digit));
     return factor(powers, factors, digit);
   }
   template <class Number>
@@ -69,14 +69,9 @@ class GapPaths {
     while ((digit >> k & 1) == 0) ++k;
     const NumberMatrix<Number>& square = powers.reach(digit).of[k]->matrix;
     const std::int64_t rest = digit - (std::int64_t{1} << k);
-    NumberMatrix<Number> made = rest == 0 ? square : product<Number>(factor(powers, factors, rest), square);
+    NumberMatrix<Number> made = rest == 0 ? square : product(factor(powers, factors, rest), square);
     return factors.emplace(digit, std::move(made)).first->second;
   }
-  template <class Number>
-  static NumberMatrix<Number> product(const NumberMatrix<Number>& one, const NumberMatrix<Number>& other) {
-    return one * other;
-  }
-
   const Powers<double>& powers_;
   const Powers<Scaled>& scaled_powers_;
   std::mutex mutex_;

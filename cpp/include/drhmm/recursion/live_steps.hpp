@@ -8,8 +8,8 @@
 
 namespace drhmm {
 
-template <class Value, class Operator>
-class LiveStepsOf final : public LiveSteps<Value> {
+template <class Operator>
+class LiveStepsOf final : public LiveSteps<double> {
  public:
   LiveStepsOf(const ChainFacts& facts, const Operator& op)
       : facts_(facts),
@@ -19,19 +19,19 @@ class LiveStepsOf final : public LiveSteps<Value> {
 
   Index stride() const override { return recursion_.stride(); }
   Index column_stride() const override { return recursion_.column_stride(); }
-  void set_start(Value* m) const override {
+  void set_start(double* m) const override {
     for (Index i = 0; i < stride(); ++i) {
-      m[i] = i < facts_.start.size() ? Value(facts_.start[i] * (is_scaled<Value> ? 1.0 : 0x1p500)) : Value(0);
+      m[i] = i < facts_.start.size() ? facts_.start[i] * 0x1p500 : 0.0;
     }
   }
-  Status forward(const double* log_ratios, std::int64_t steps, Value* m, Value* w) override {
+  Status forward(const double* log_ratios, std::int64_t steps, double* m, double* w) override {
     return recursion_.step_forward(log_ratios, steps, m, w) ? Status() : recursion_.status();
   }
-  void backward(const Value* f, const Value* w, std::int64_t dt, Value* b) override {
+  void backward(const double* f, const double* w, std::int64_t dt, double* b) override {
     recursion_.step_backward(f, w, dt, b);
   }
-  void set_unknown(Value* b) const override { recursion_.set_unknown(b); }
-  void posterior_of(const Value* f, const Value* b, double* out) override { recursion_.posterior_of(f, b, out); }
+  void set_unknown(double* b) const override { recursion_.set_unknown(b); }
+  void posterior_of(const double* f, const double* b, double* out) override { recursion_.posterior_of(f, b, out); }
   bool was_hard() override {
     const bool result = recursion_.is_hard(0) || recursion_.at_floor();
     recursion_.forget_floors();
@@ -44,7 +44,7 @@ class LiveStepsOf final : public LiveSteps<Value> {
   SequenceStarts starts_;
   StretchGroup group_;
   Edges edges_;
-  Recursion<Value, Operator> recursion_;
+  Recursion<double, Operator> recursion_;
 };
 
 }  // namespace drhmm

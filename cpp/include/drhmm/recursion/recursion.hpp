@@ -5,7 +5,7 @@
 //
 // Messages are brought to a sum of 2^kTop. In a chain that is not mixing, an entry that falls below 2^-950 of the sum
 // is held there (it is "at the floor"); the way back sees whether such an entry has more than 2^-400 of a posterior.
-// Then the stretch is hard: its answers are of no use, and it must be done in Scaled, which has no floor.
+// Then the stretch is hard: its answers are of no use, and it must be done in Scaled (wide.hpp), which has no floor.
 #pragma once
 
 #include <algorithm>
@@ -13,38 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "drhmm/chain/chain.hpp"
-#include "drhmm/chain/powers.hpp"
 #include "drhmm/recursion/block_posteriors.hpp"
 #include "drhmm/recursion/block_weights.hpp"
+#include "drhmm/recursion/facts.hpp"
 #include "drhmm/recursion/stretch.hpp"
 #include "drhmm/system/memory.hpp"
 
 namespace drhmm {
-
-// What a recursion needs to know of a chain beside its products.
-struct ChainFacts {
-  Way way = Way::best;
-  Vector start;            // (states)
-  double bits = 0;         // -log2 of the smallest positive transition
-  bool is_mixing = false;  // every transition has at least 2^-20: one step makes up for almost any evidence
-  bool can_start_anywhere = false;
-  std::unique_ptr<Powers<double>> powers;
-  std::unique_ptr<Powers<Scaled>> scaled_powers;
-
-  // Log probabilities of the states after so many steps; what happened before the first frame is summed over.
-  Vector log_start(std::int64_t steps) const {
-    NumberVector<Scaled> message = start.cast<Scaled>();
-    const auto& squares = scaled_powers->reach(std::max<std::int64_t>(steps, 1));
-    for (std::size_t k = 0; steps >> k != 0; ++k) {
-      if ((steps >> k & 1) != 0) message = (squares.of[k]->matrix.transpose() * message).eval();
-    }
-    return message.unaryExpr([](const Scaled& x) { return x.log(); });
-  }
-  bool needs_scaled() const { return way == Way::scaled || (way == Way::best && bits > 60); }
-  const Powers<double>& powers_in(const double*) const { return *powers; }
-  const Powers<Scaled>& powers_in(const Scaled*) const { return *scaled_powers; }
-};
 
 template <class Value, class Operator>
 class Recursion {
@@ -88,14 +63,9 @@ class Recursion {
   Index column_stride() const { return columns_; }
   const Status& status() const { return status_; }
   bool at_floor() const { return at_floor_; }
-  bool is_hard(int l) const {
-    if constexpr (is_scaled<Value>)
-      return (void)l, false;
-    else
-      return !(lane(hard_, l) < 0.5);
-  }
+  bool is_hard(int l) const { return !(lane(hard_, l) < 0.5); }
   void forget_floors() {
-    if constexpr (!is_scaled<Value>) hard_ = Value{};
+    hard_ = Value{};
     at_floor_ = false;
   }
 
@@ -116,11 +86,10 @@ class Recursion {
     if constexpr (kWeighsOnTheWay) {
       if (facts_.is_mixing && !is_eventful && !needs_start && held_forward<true>(first, m, w, f)) return true;
     }
-    bool is_far = is_scaled<Value> || needs_start;
-    if constexpr (!is_scaled<Value>) is_far = !weigher_.weigh(first, count, w, hard_) || needs_start;
+    const bool is_far = !weigher_.weigh(first, count, w, hard_) || needs_start;
     is_careful = is_eventful || is_far;
     if (is_careful) return eventful_forward(first, count, is_far, m, w, f);
-    if constexpr (!is_scaled<Value>) plain_forward(first, m, w, f);
+    plain_forward(first, m, w, f);
     return true;
   }
 
@@ -180,18 +149,14 @@ class Recursion {
 
   // Log of the sum of a message before it was rescaled, up to a constant; and that of a start, with the same constant.
   double level_of(const Value* m) const { return level(0, m); }
-  double level_of_start() const { return scale(0) + (is_scaled<Value> ? 0 : kTop * kLog2); }
+  double level_of_start() const { return scale(0) + kTop * kLog2; }
 
   // Adds the transitions that were counted so far to the answers, or forgets them.
   void accept_counts() {
     op_.for_each_count([&](Index k, Index i, Index j, double factor) {
       if (factor == 0) return;  // what an impossible transition would weigh may be infinite
       double count = 0;
-      if constexpr (is_scaled<Value>) {
-        count = double(sums_[k] * Scaled(factor));
-      } else {
-        for (int l = 0; l < kLanesHere; ++l) count += lane(sums_[k], l) * factor;
-      }
+      for (int l = 0; l < kLanesHere; ++l) count += lane(sums_[k], l) * factor;
       answers_.counts[i * op_.n_columns() + j] += count;
     });
     forget_counts();
@@ -212,11 +177,10 @@ class Recursion {
   static constexpr int kTop = 500;
   static constexpr double kFloor = 0x1p-450, kMatters = 0x1p-400, kSmallestSum = 0x1p-600;
   static constexpr bool kHeld = kInRegisters<Value, kN>;
-  static constexpr bool kWeighsOnTheWay = kHeld && !is_scaled<Value> && kN <= 4;
-  // Scaled has no blocks of weights: each frame has its own.
-  using Weigher = BlockWeights<std::conditional_t<is_scaled<Value>, double, Value>, kN>;
+  static constexpr bool kWeighsOnTheWay = kHeld && kN <= 4;
+  using Weigher = BlockWeights<Value, kN>;
 
-  static Value top() { return same<Value>(is_scaled<Value> ? 1.0 : 0x1p500); }
+  static Value top() { return same<Value>(0x1p500); }
   Index n_states() const { return kN > 0 ? kN : op_.n_states(); }
   Index n_columns() const { return kN > 0 ? kN : op_.n_columns(); }
   Index stride_here() const { return kN > 0 ? kN : stride_; }
@@ -228,30 +192,23 @@ class Recursion {
   // forward messages are divided by is remembered for the likelihood.
   template <bool is_forward>
   DRHMM_INLINE void rescale(Value* m) {
-    if constexpr (is_scaled<Value>) {
-      Scaled most(0);
-      for (Index i = 0; i < n_states(); ++i) most = most < m[i] ? m[i] : most;
-      for (Index i = 0; i < n_states(); ++i) m[i] = m[i].times_power_of_two(-most.exponent());
-      if (is_forward) exponents_ += most.exponent();
-    } else {
-      const Value sum = sum_of(m), floor = same<Value>(kFloor), none{}, one = same<Value>(1.0);
-      hard_ = sum > 0x1p-500 ? hard_ : one;  // also NaN; below, no power of two brings it to the top
-      const Bits<Value> biased = biased_exponent(sum);
-      if (is_forward) exponents_ += biased, ++n_rescaled_;
-      const Value factor = power_to_level<Value, kTop>(biased);
-      if (facts_.is_mixing) {
-        for (Index i = 0; i < stride_here(); ++i) m[i] = m[i] * factor;
-        return;
-      }
-      Value least = one;
-      for (Index i = 0; i < stride_here(); ++i) {
-        const Value x = m[i] * factor;
-        const Value held = x > floor ? x : floor;
-        m[i] = x > none ? held : none;
-        least = m[i] == floor ? none : least;
-      }
-      if (!at_floor_) at_floor_ = !all_below(one - least, 0.5);
+    const Value sum = sum_of(m), floor = same<Value>(kFloor), none{}, one = same<Value>(1.0);
+    hard_ = sum > 0x1p-500 ? hard_ : one;  // also NaN; below, no power of two brings it to the top
+    const Bits<Value> biased = biased_exponent(sum);
+    if (is_forward) exponents_ += biased, ++n_rescaled_;
+    const Value factor = power_to_level<Value, kTop>(biased);
+    if (facts_.is_mixing) {
+      for (Index i = 0; i < stride_here(); ++i) m[i] = m[i] * factor;
+      return;
     }
+    Value least = one;
+    for (Index i = 0; i < stride_here(); ++i) {
+      const Value x = m[i] * factor;
+      const Value held = x > floor ? x : floor;
+      m[i] = x > none ? held : none;
+      least = m[i] == floor ? none : least;
+    }
+    if (!at_floor_) at_floor_ = !all_below(one - least, 0.5);
   }
 
   // ---- evidence
@@ -265,9 +222,7 @@ class Recursion {
         weights_of_reachable(log_ratios, n_columns(), reach_, facts_.is_mixing, std::exp2(facts_.bits - 550), w,
                              row_.data(), pivot, status_.column, is_lost);
     if (!status_.ok()) return false;
-    if constexpr (!is_scaled<Value>) {
-      if (is_lost) hard_ = 1;
-    }
+    if (is_lost) hard_ = 1;
     for (Index c = n_columns(); c < columns_here(); ++c) w[c] = Value(0);
     pivots_ += pivot;
     op_.weigh(m, w);
@@ -325,7 +280,7 @@ class Recursion {
           const Index t = group_[0].from + step;
           if (!condition(evidence_.row(t), m, own)) return status_.frame = t, false;
         }
-      } else if constexpr (!is_scaled<Value>) {
+      } else {
         pivots_ += weigher_.pivots[k];
         op_.weigh(m, own);
         const Value one = same<Value>(1.0);
@@ -355,13 +310,7 @@ class Recursion {
   void set_start(std::uint8_t lanes, Value* m) const {
     for (int l = 0; lanes >> l != 0; ++l) {
       if ((lanes >> l & 1) == 0) continue;
-      for (Index i = 0; i < n_states(); ++i) {
-        if constexpr (is_scaled<Value>) {
-          m[i] = Scaled(facts_.start[i]);
-        } else {
-          put(m[i], l, facts_.start[i] * 0x1p500);
-        }
-      }
+      for (Index i = 0; i < n_states(); ++i) put(m[i], l, facts_.start[i] * 0x1p500);
     }
   }
   // Steps of the chain that lead to a step of the group, in each lane; from the start of a sequence one less.
@@ -380,35 +329,25 @@ class Recursion {
       longest = std::max(longest, dt[l]);
       digits |= dt[l];
     }
-    using Number = std::conditional_t<is_scaled<Value>, Scaled, double>;
-    const auto& squares = facts_.powers_in(static_cast<const Number*>(nullptr)).reach(longest);
+    const auto& squares = facts_.powers->reach(longest);
     for (int k = 0; digits >> k != 0; ++k) {
       if ((digits >> k & 1) == 0) continue;
       if (static_cast<std::size_t>(k) >= squares.of.size()) {  // does not fit in double
-        if constexpr (!is_scaled<Value>) {
-          for (int l = 0; l < kLanesHere; ++l) {
-            if (dt[l] >> k != 0) put(hard_, l, 1.0);
-          }
+        for (int l = 0; l < kLanesHere; ++l) {
+          if (dt[l] >> k != 0) put(hard_, l, 1.0);
         }
         return;
       }
       const auto& square = *squares.of[static_cast<std::size_t>(k)];
-      if constexpr (is_scaled<Value>) {
-        const Eigen::Map<const NumberVector<Scaled>> before(m, n_states());
-        const NumberVector<Scaled> after = is_forward ? NumberVector<Scaled>(square.matrix.transpose() * before)
-                                                      : NumberVector<Scaled>(square.matrix * before);
-        std::copy_n(after.data(), n_states(), m);
+      if (k == 0) {
+        is_forward ? op_.forward(m, one_) : op_.backward(m, one_);
       } else {
-        if (k == 0) {
-          is_forward ? op_.forward(m, one_) : op_.backward(m, one_);
-        } else {
-          is_forward ? square.products.forward(m, one_) : square.products.backward(m, one_);
-        }
-        Value is_on{};
-        for (int l = 0; l < kLanesHere; ++l) put(is_on, l, static_cast<double>(dt[l] >> k & 1));
-        for (Index i = 0; i < n_states(); ++i) m[i] = is_on > 0.5 ? one_[i] : m[i];
-        if (!facts_.is_mixing) rescale<is_forward>(m);
+        is_forward ? square.products.forward(m, one_) : square.products.backward(m, one_);
       }
+      Value is_on{};
+      for (int l = 0; l < kLanesHere; ++l) put(is_on, l, static_cast<double>(dt[l] >> k & 1));
+      for (Index i = 0; i < n_states(); ++i) m[i] = is_on > 0.5 ? one_[i] : m[i];
+      if (!facts_.is_mixing) rescale<is_forward>(m);
     }
   }
 
@@ -496,45 +435,31 @@ class Recursion {
   void set_unknown(std::uint8_t lanes, Value* m) const {
     for (int l = 0; lanes >> l != 0; ++l) {
       if ((lanes >> l & 1) == 0) continue;
-      for (Index i = 0; i < n_states(); ++i) {
-        if constexpr (is_scaled<Value>) {
-          m[i] = Scaled(1);
-        } else {
-          put(m[i], l, 0x1p500);
-        }
-      }
+      for (Index i = 0; i < n_states(); ++i) put(m[i], l, 0x1p500);
     }
   }
 
   // A backward message without the states that the forward pass cannot be in: they do not count, and left in, their
   // evidence could outweigh that of all others.
   DRHMM_INLINE void drop_unreachable(const Value* f, Value* b) const {
-    for (Index i = 0; i < n_states(); ++i) {
-      if constexpr (is_scaled<Value>) {
-        if (!(f[i] > Scaled(0))) b[i] = Scaled(0);
-      } else {
-        const Value none{};
-        b[i] = f[i] > none ? b[i] : none;
-      }
-    }
+    const Value none{};
+    for (Index i = 0; i < n_states(); ++i) b[i] = f[i] > none ? b[i] : none;
   }
 
   // Whether an entry at the floor, of either message, has more than a trace of the posterior.
   DRHMM_INLINE void verify(const Value* f, const Value* b) {
-    if constexpr (!is_scaled<Value>) {
-      if (!at_floor_) return;
-      const Value floor = same<Value>(kFloor), one = same<Value>(1.0), none{};
-      Value sum{}, held{};
-      for (Index i = 0; i < n_states(); ++i) {
-        const Value p = f[i] * b[i];
-        const Value least = f[i] < b[i] ? f[i] : b[i];
-        const Value share = least > floor ? none : p;
-        held = share > held ? share : held;
-        sum += p;
-      }
-      hard_ = sum > kSmallestSum ? hard_ : one;
-      hard_ = held > sum * kMatters ? one : hard_;
+    if (!at_floor_) return;
+    const Value floor = same<Value>(kFloor), one = same<Value>(1.0), none{};
+    Value sum{}, held{};
+    for (Index i = 0; i < n_states(); ++i) {
+      const Value p = f[i] * b[i];
+      const Value least = f[i] < b[i] ? f[i] : b[i];
+      const Value share = least > floor ? none : p;
+      held = share > held ? share : held;
+      sum += p;
     }
+    hard_ = sum > kSmallestSum ? hard_ : one;
+    hard_ = held > sum * kMatters ? one : hard_;
   }
 
   // Adds p(x_t-1 = i, x_t = j | y) without A_ij, for lanes in which frame t is one of their own and no first one.
@@ -570,7 +495,7 @@ class Recursion {
       const Index t = group_[l].from + step;
       if (t > group_[l].begin && t <= group_[l].end) close(l, m, t);
       const bool is_starting = (group_.starting(step) >> l & 1) != 0;
-      opened_[l] = is_starting ? scale(l) + (is_scaled<Value> ? 0 : kTop * kLog2) : level(l, m);
+      opened_[l] = is_starting ? scale(l) + kTop * kLog2 : level(l, m);
     }
   }
   void close(int l, const Value* m, Index t = -1) {
@@ -579,20 +504,10 @@ class Recursion {
   }
   // Log of what all messages have been divided by, and of the sum of one before that.
   double scale(int l) const {
-    if constexpr (is_scaled<Value>) {
-      return pivots_ + kLog2 * static_cast<double>(exponents_);
-    } else {
-      const double exponent = static_cast<double>(exponent_of(l)) - static_cast<double>(n_rescaled_) * (1023 + kTop);
-      return lane(pivots_, l) + kLog2 * exponent;
-    }
+    const double exponent = static_cast<double>(exponent_of(l)) - static_cast<double>(n_rescaled_) * (1023 + kTop);
+    return lane(pivots_, l) + kLog2 * exponent;
   }
-  double level(int l, const Value* m) const {
-    if constexpr (is_scaled<Value>) {
-      return scale(l) + sum_of(m).log();
-    } else {
-      return scale(l) + std::log(lane(sum_of(m), l));
-    }
-  }
+  double level(int l, const Value* m) const { return scale(l) + std::log(lane(sum_of(m), l)); }
   std::uint64_t exponent_of(int l) const {
     std::uint64_t exponent;
     std::memcpy(&exponent, reinterpret_cast<const char*>(&exponents_) + l * 8, sizeof exponent);
@@ -600,13 +515,11 @@ class Recursion {
   }
 
   void show(Index step, const Value* m, std::vector<double> Edges::* at_begin, std::vector<double> Edges::* at_end) {
-    if constexpr (!is_scaled<Value>) {
-      group_.show(step, edges_, at_begin, at_end, [&](int l) {
-        std::vector<double> message(static_cast<std::size_t>(n_states()));
-        for (Index i = 0; i < n_states(); ++i) message[static_cast<std::size_t>(i)] = lane(m[i], l);
-        return message;
-      });
-    }
+    group_.show(step, edges_, at_begin, at_end, [&](int l) {
+      std::vector<double> message(static_cast<std::size_t>(n_states()));
+      for (Index i = 0; i < n_states(); ++i) message[static_cast<std::size_t>(i)] = lane(m[i], l);
+      return message;
+    });
   }
 
   static constexpr double kLog2 = 0.6931471805599453;
@@ -626,11 +539,8 @@ class Recursion {
   std::vector<double> row_;
   Status status_;
   bool at_floor_ = false;
-  // Scaled has a single exponent and no lanes; its log scale is a number.
-  std::conditional_t<is_scaled<Value>, char, Value> hard_{};
-  std::conditional_t<is_scaled<Value>, double, Value> pivots_{};
-  std::conditional_t<is_scaled<Value>, std::int64_t, Bits<std::conditional_t<is_scaled<Value>, double, Value>>>
-      exponents_{};
+  Value hard_{}, pivots_{};
+  Bits<Value> exponents_{};
   std::int64_t n_rescaled_ = 0;
   double opened_[kLanesHere] = {};
 };

@@ -3,18 +3,22 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "drhmm/recursion/ranges.hpp"
 #include "drhmm/recursion/recursion.hpp"
+#include "drhmm/recursion/wide.hpp"
 #include "drhmm/system/interruption.hpp"
 
 namespace drhmm {
 
 namespace detail {
 
-// The pieces of a sequence in one kind of number.
-template <class Value, class Operator>
+// The pieces of a sequence in double.
+template <class Operator>
 class Pieces {
  public:
   Pieces(const ChainFacts& facts, const Operator& op, const Evidence& evidence, const Answers& answers,
@@ -23,13 +27,13 @@ class Pieces {
         n_frames_(group.n_steps()),
         piece_(piece) {}
 
-  Recursion<Value, Operator> recursion;
+  Recursion<double, Operator> recursion;
 
   Index stride() const { return recursion.stride(); }
 
   // m, the message before piece k, becomes that of its last frame; gain is increased by the log likelihood of the
   // piece.
-  bool forward(Index k, std::vector<Value>& m, double& gain, bool is_filtered = false) {
+  bool forward(Index k, std::vector<double>& m, double& gain, bool is_filtered = false) {
     check_interruption();
     const double before = k == 0 ? recursion.level_of_start() : recursion.level_of(m.data());
     for (Index first = k * piece_; first < end(k); first += kBlock) {
@@ -43,10 +47,10 @@ class Pieces {
 
   // b, the backward message of the last frame of piece k, becomes that of the frame before the piece, of which `before`
   // is the forward message.
-  void backward(Index k, std::vector<Value>& b, const std::vector<Value>& before) {
+  void backward(Index k, std::vector<double>& b, const std::vector<double>& before) {
     for (Index first = (end(k) - 1) / kBlock * kBlock; first >= k * piece_; first -= kBlock) {
       const Index place = first - k * piece_;
-      const Value* earlier = k > 0 ? before.data() : nullptr;
+      const double* earlier = k > 0 ? before.data() : nullptr;
       if (place > 0) earlier = recursion.messages + (place - 1) * stride();
       recursion.backward(first, std::min(kBlock, end(k) - first), place, b.data(), earlier, true);
     }
@@ -62,21 +66,22 @@ class Pieces {
 
 }  // namespace detail
 
-// Quick: the operator for double; General: that for Scaled, of the same chain.
-template <class Quick, class General>
+template <class Operator>
 class SequenceRecursion {
  public:
+  using MakeWide = std::function<std::unique_ptr<WideSteps>()>;
+
   // answers.log_likelihoods: of this sequence only
-  SequenceRecursion(const ChainFacts& facts, const Quick& quick, const General& general, const Evidence& evidence,
+  SequenceRecursion(const ChainFacts& facts, const Operator& op, MakeWide make_wide, const Evidence& evidence,
                     const Answers& answers, const StretchGroup& group)
       : facts_(facts),
-        general_(general),
+        make_wide_(std::move(make_wide)),
         evidence_(evidence),
         answers_(answers),
         group_(group),
-        piece_(std::max<Index>(kRemembered / (quick.template stride<double>() + quick.n_columns()) / 64 * 64, 64)),
+        piece_(std::max<Index>(kRemembered / (op.template stride<double>() + op.n_columns()) / 64 * 64, 64)),
         n_pieces_((group.n_steps() + piece_ - 1) / piece_),
-        narrow_(facts, quick, evidence, answers, group, piece_),
+        narrow_(facts, op, evidence, answers, group, piece_),
         gains_(static_cast<std::size_t>(n_pieces_), 0.0) {}
 
   Status run(Pass pass) {
@@ -120,7 +125,7 @@ class SequenceRecursion {
       if (!wide_) make_wide();
       if (wide.empty()) wide = widened(m, wide_->stride());
       gain = 0;
-      if (!wide_->forward(k, wide, gain, is_written)) return wide_->recursion.status();
+      if (const Status status = wide_->forward(k, wide, gain, is_written); !status.ok()) return status;
       m = narrowed(wide, narrow_.stride());
       if (is_clean(m)) wide.clear();
     }
@@ -176,7 +181,7 @@ class SequenceRecursion {
     for (Index k = first; k <= last; ++k) {
       checkpoints.push_back(m);
       double& gain = gains_[static_cast<std::size_t>(k)] = 0;
-      if (!wide_->forward(k, m, gain)) return wide_->recursion.status();
+      if (const Status status = wide_->forward(k, m, gain); !status.ok()) return status;
     }
     WideMessage b = widened(back.empty() ? unknown() : back, wide_->stride());
     double unused = 0;
@@ -188,23 +193,23 @@ class SequenceRecursion {
       }
       wide_->backward(k, b, own);
     }
-    if (answers_.counts != nullptr) wide_->recursion.accept_counts();
+    if (answers_.counts != nullptr) wide_->add_counts();
     back = narrowed(b, narrow_.stride());
     return {};
   }
 
   void make_wide() {
-    wide_ = std::make_unique<detail::Pieces<Scaled, General>>(facts_, general_, evidence_, answers_, group_, piece_);
+    wide_ = std::make_unique<WidePieces>(make_wide_(), evidence_, answers_, group_[0].from, group_.n_steps(), piece_);
   }
 
   const ChainFacts& facts_;
-  const General& general_;
+  MakeWide make_wide_;
   const Evidence evidence_;
   const Answers answers_;
   const StretchGroup& group_;
   Index piece_, n_pieces_;
-  detail::Pieces<double, Quick> narrow_;
-  std::unique_ptr<detail::Pieces<Scaled, General>> wide_;
+  detail::Pieces<Operator> narrow_;
+  std::unique_ptr<WidePieces> wide_;
   std::vector<double> gains_;
   std::vector<Message> checkpoints_;
   Message back_;

@@ -89,24 +89,15 @@ inline void mark_disagreeing(bool is_smoothed, const SequenceStarts& starts, con
   }
 }
 
-// What runs groups of stretches, behind one interface for all kinds of chains.
-class GroupRunner {
- public:
-  virtual ~GroupRunner() = default;
-  virtual Index width() const = 0;  // stretches of a group
-  virtual void run_group(Pass pass, const Evidence& evidence, const Answers& answers, const StretchGroup& group,
-                         Edges* edges, Index warm_up) const = 0;
-};
-
 // Whether each sequence is done; empty, with nothing of use written, where that does not pay. Answers of sequences that
 // are not done are of no use; transitions are counted only if all are done.
-inline std::vector<char> in_stretches(Pass pass, const GroupRunner& runner, Index warm_up, bool is_forced,
-                                      const Evidence& evidence, const SequenceStarts& starts, int n_threads,
-                                      const Answers& answers) {
+// run_group(answers, group, edges): works on `width` stretches; n: columns.
+template <class RunGroup>
+std::vector<char> in_stretches(const RunGroup& run_group, Index width, Index warm_up, bool is_forced, bool is_smoothed,
+                               Index n, const SequenceStarts& starts, int n_threads, const Answers& answers) {
   constexpr Index kFewest = 32;     // frames per stretch
   constexpr Index kLongest = 8192;  // more stretches give threads something to do
-  const Index width = runner.width();
-  const Index n_frames = starts.n_frames(), n = evidence.n_columns;
+  const Index n_frames = starts.n_frames();
   if (n_frames < kFewest * std::max<Index>(width, 8) && !is_forced) return {};
   if (width == 1 && n_frames < 4 * warm_up) return {};
   const std::vector<Stretch> stretches = cut(starts, width, warm_up, kLongest);
@@ -123,10 +114,10 @@ inline std::vector<char> in_stretches(Pass pass, const GroupRunner& runner, Inde
       counts[static_cast<std::size_t>(k)].setZero(n, n);
       own.counts = counts[static_cast<std::size_t>(k)].data();
     }
-    runner.run_group(pass, evidence, own, group, edges.data() + k * width, warm_up);
+    run_group(own, group, edges.data() + k * width);
   });
   std::vector<char> done(static_cast<std::size_t>(starts.n_sequences()), 1);
-  mark_disagreeing(pass == Pass::smooth && answers.posteriors != nullptr, starts, stretches, edges, done);
+  mark_disagreeing(is_smoothed, starts, stretches, edges, done);
   if (answers.counts != nullptr) {
     if (std::find(done.begin(), done.end(), 0) != done.end()) return {};
     for (const RowMatrix& own : counts) Rows(answers.counts, n, n) += own;
