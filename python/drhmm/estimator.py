@@ -31,8 +31,9 @@ from .features.frames import learn_framing, random_state_of
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .learning.context import context_maker
 from .learning.few_labels import learn_partly_labelled
-from .learning.labelled import Settings, learn_labelled, learn_unlabelled, model_of, with_novelty
+from .learning.labelled import Settings, learn_labelled, model_of, with_novelty
 from .learning.training_frames import UNLABELLED, TrainingFrames, class_weights, row_weights
+from .learning.unlabelled import learn_unlabelled
 from .ratios.learner import Learner, as_learner
 from .ratios.least_squares import LeastSquares
 from .ratios.pool import source_of
@@ -58,10 +59,11 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     window : int
         Samples that make a frame: frame t is samples t-window+1..t of its own sequence. The first window-1 time steps
         of a sequence have no evidence of their own.
-    ratio : {"pool", "least-squares"} or a ratio source
+    ratio : {"pool", "least-squares", "gaussian"} or a ratio source
         Where evidence comes from: the pool of kernels, additive ratios and Gaussians (`drhmm.ratios.Pool`), kernel
-        least squares alone, as in the paper, or an object with the methods ``fit`` and ``log_ratios``, such as those in
-        `drhmm.ratios`.
+        least squares alone, as in the paper, one Gaussian per state, or an object with the methods ``fit`` and
+        ``log_ratios``, such as those in `drhmm.ratios`. Without labels, the pool follows kernels, and Gaussians where
+        they predict held-out time steps clearly better.
     class_weight : dict or "balanced", optional
         Weight of each class, as in scikit-learn. It multiplies the weights of its time steps when ratios are learned,
         and of the transitions into it. A class with more weight is predicted more often.

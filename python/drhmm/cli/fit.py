@@ -183,11 +183,12 @@ def _described(
 
 def _chosen(estimator: DensityRatioHMM) -> str:
     """What cross-validation and EM came to."""
-    parts = [f"{len(estimator.centers_)} kernel centres"]
-    selection = estimator.selection_
-    if selection is None:
+    parts, selection = [], getattr(estimator, "selection_", None)
+    if hasattr(estimator, "centers_"):
+        parts.append(f"{len(estimator.centers_)} kernel centres")
+    if selection is None and parts:
         parts.append(f"sigma {estimator.sigma_:.3g}, rho {estimator.rho_:.3g}")
-    else:
+    elif selection is not None:
         best = np.unravel_index(np.argmin(selection.verdict), selection.verdict.shape)
         parts.append(
             f"cross-validation of {selection.loss.size} settings, pulled towards the defaults, chose sigma "

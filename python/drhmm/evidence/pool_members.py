@@ -179,10 +179,10 @@ class GaussianMember(FrozenArrays):
     scale: float = 1.0
 
     @classmethod
-    def before_learning(cls, frames: Array, n_states: int) -> GaussianMember:
-        """The mean and the variances of frames, and nothing learned."""
+    def before_learning(cls, frames: Array, n_states: int, share: float = VARIANCE_SHARE) -> GaussianMember:
+        """The mean and the variances of frames, and nothing learned; `share` of the variances is the ridge."""
         n_columns = frames.shape[1]
-        ridge = VARIANCE_SHARE * _variances(frames)
+        ridge = share * _variances(frames)
         nothing = np.zeros((n_states * n_columns, n_columns))
         return cls(frames.mean(axis=0), ridge, np.zeros((n_states, n_columns)), nothing, np.zeros(n_states))
 
@@ -219,6 +219,20 @@ class GaussianMember(FrozenArrays):
             log_scales = np.log(np.diagonal(whitening, axis1=1, axis2=2)).sum(axis=1) + np.log(mass > 0)
         triangles = np.ascontiguousarray(np.tril(whitening).reshape(n_states * n_columns, n_columns))
         return replace(self, means=means + self.origin, whitening=triangles, log_scales=log_scales)
+
+    def log_densities(self, frames: Array, n_newest: int | None = None) -> Array:
+        """Log N(y; mu_i, Sigma_i), (n, S), or that of the last columns given those before them.
+
+        W_i is triangular: the last entries of W_i (y - mu_i) are what the columns before do not explain.
+        """
+        n_states, n_columns = self.means.shape
+        first = 0 if n_newest is None else n_columns - n_newest
+        densities = np.empty((len(frames), n_states))
+        for i, whitening in enumerate(self.whitening.reshape(n_states, n_columns, n_columns)):
+            residuals = (frames - self.means[i]) @ whitening[first:].T
+            log_scale = np.log(np.diagonal(whitening)[first:]).sum() - (n_columns - first) / 2 * np.log(2 * np.pi)
+            densities[:, i] = log_scale - (residuals**2).sum(axis=1) / 2
+        return densities
 
     def __str__(self) -> str:
         return f"one Gaussian per state in {self.means.shape[1]} columns"

@@ -58,9 +58,10 @@ def run_em(
 ) -> EMResult:
     """Alternate learning ratios from soft labels and inferring soft labels from ratios.
 
-    Stops when the posteriors of a frame change by less than `tol` on average. Known labels are clamped: their frames
-    have evidence for their own state only. The gain is the mean over frames of log sum_i p(x_t = i | y_1..y_{t-1})
-    w_i(y_t) with w_i(y) = p(y | i) / p(y): the log likelihood of the sequences over that of independent frames.
+    Stops when the posteriors of a frame change by less than `tol` on average, or when the gain falls: the iteration
+    before is then the result. Known labels are clamped: their frames have evidence for their own state only. The gain
+    is the mean over frames of log sum_i p(x_t = i | y_1..y_{t-1}) w_i(y_t) with w_i(y) = p(y | i) / p(y): the log
+    likelihood of the sequences over that of independent frames.
 
     Shapes of durations are learned once, from the likeliest states when these have settled, or after half of the
     iterations; EM then goes on with them.
@@ -73,7 +74,8 @@ def run_em(
     first = np.cumsum([0, *training.lengths[:-1]])
     history: list[float] = []
     empty: set[int] = set()
-    converged = False
+    converged = shapes_changed = False
+    before = targets, transmat, startprob
     while len(history) < max_iter and not converged:
         mass = training.weights @ targets * (len(targets) / training.weights.sum())
         empty.update(np.flatnonzero(mass < EMPTY).tolist())
@@ -81,12 +83,20 @@ def run_em(
         _clamp(evidence, training.codes)
         chain = StageChain.of(transmat, startprob, rules.durations.stages(transmat, shapes))
         posteriors, counts, log_likelihood = chain.expectation(evidence, training.lengths, n_threads)
-        history.append(log_likelihood / len(training.rows))
+        gain = log_likelihood / len(training.rows)
+        falls = bool(history) and gain < history[-1] and not shapes_changed
+        if falls and not to_learn:
+            targets, transmat, startprob = before
+            converged = True
+            progress(len(history), len(history), f"gain {history[-1]:.4f}")
+            break
+        before, shapes_changed = (targets, transmat, startprob), False
+        history.append(gain)
         transmat = rules.regular(rules.transition_probabilities(counts), counts, shapes)
         startprob = rules.start_probabilities(posteriors[first].sum(axis=0))
         change = float(np.abs(posteriors[training.rows] - targets).sum(axis=1).mean() / 2)
         targets = posteriors[training.rows]
-        converged = change < tol
+        converged = change < tol or falls
         done = len(history)
         if to_learn and (converged or 2 * done >= max_iter):
             to_learn = False
@@ -95,7 +105,8 @@ def run_em(
             as_found = rules.regular(transmat, found, np.full(rules.n_states, 2))
             shapes = rules.durations.shapes(as_found, Stays.of(path, training.lengths))
             transmat = rules.regular(transmat, found, shapes)
-            converged = converged and bool((shapes == 1).all())
+            shapes_changed = bool((shapes != 1).any())
+            converged = converged and not shapes_changed
         progress(done, done if converged else max_iter, f"gain {history[-1]:.4f}  change {change:.1e}")
     for state in sorted(empty):
         warn(

@@ -16,8 +16,9 @@ from ..data.checks import Array, checked_log_ratios
 from ..data.labels import UNKNOWN
 from ..ratios.learner import Learner, class_shares
 from .em import clamped, run_em
-from .labelled import Learned, Settings, learn_labelled, learn_unlabelled
+from .labelled import Learned, Settings, learn_labelled
 from .training_frames import TrainingFrames
+from .unlabelled import learn_unlabelled
 
 #: Labelled rows below which kernel width and regularisation are not searched for.
 FEWEST_SEARCHED = 15

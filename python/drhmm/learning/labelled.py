@@ -1,4 +1,4 @@
-"""From training frames to a model: labelled, partly labelled or not at all."""
+"""From labelled frames to what a model needs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 
 from .. import recursion
 from ..chain.durations import Durations, Stays
 from ..chain.transitions import ChainRules, count_transitions, tempered
 from ..chain.unknown_state import Novelty
 from ..data.checks import Array, checked_log_ratios, read_only
-from ..data.user_warnings import warn
 from ..evidence.pool_members import AheadMember
 from ..evidence.pooled import PooledEvidence, least_ratio_of, warn_of_far_classes
 from ..evidence.tunings import Tuning
@@ -25,13 +23,11 @@ from ..features.frames import Framing
 from ..model import Model
 from ..ratios.learner import Learner, Trained, class_shares
 from ..ratios.pool import evidence_of
-from ..system.progress import no_progress, progress_bar
+from ..system.progress import progress_bar
 from ..tuning.kernel_search import Selection
 from ..tuning.scales import Choice, HeldOutSmoothing
 from .context import learn_context_members
-from .em import EMResult, run_em
-from .starts import best_starts
-from .training_frames import FEW, SCALE_REASON, TYPICAL, TrainingFrames, typical_values
+from .training_frames import SCALE_REASON, TYPICAL, TrainingFrames, typical_values
 
 #: Transition matrix, start and shapes of durations.
 Chain = tuple[Array, Array, Durations | None]
@@ -118,7 +114,7 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
         chains.append((transmat, startprob, stages))
     targets = training.one_hot()
     task = training.task(targets)
-    smoothing = _smoothing(training, chains[-1], settings)
+    smoothing = smoothing_of(training, chains[-1], settings)
     least = least_ratio_of(settings.floor, training.n_states)
 
     def judge(estimates: Array) -> float:
@@ -137,8 +133,8 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
         """The choice for a kind of answer, and whether it is the first of two candidates."""
         found: Choice | None = None
         for chain in reversed(candidates):
-            judging = _smoothing(training, chain, settings, kind, task.prior)
-            choice = _choice(learner, members, judging, training, task.prior, found)
+            judging = smoothing_of(training, chain, settings, kind, task.prior)
+            choice = choice_of(learner, members, judging, training, task.prior, found)
             if found is None:
                 found = choice
                 continue
@@ -159,52 +155,7 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
     return Learned(trained, choice, targets, *chain, others=others, past=past, plain=plain)
 
 
-def learn_unlabelled(
-    learner: Learner,
-    training: TrainingFrames,
-    rules: ChainRules,
-    settings: Settings,
-    random_state: np.random.RandomState,
-) -> Learned:
-    """Ratios and transitions by expectation maximisation; labels that are known stay as they are."""
-    trial = learner.updates(training.task(training.one_hot()), paper=settings.paper, search=False)
-    starts = best_starts(trial, training, rules.without_shapes, settings.n_init, random_state, settings.n_threads)
-    best: EMResult | None = None
-    for k, start in enumerate(starts):
-        updates = learner.updates(training.task(start), paper=settings.paper)
-        name = "EM" if len(starts) == 1 else f"EM {k + 1} of {len(starts)}"
-        result = run_em(
-            updates,
-            training,
-            rules,
-            start,
-            max_iter=settings.max_iter,
-            tol=settings.tol,
-            n_threads=settings.n_threads,
-            progress=progress_bar(name) if settings.verbose else no_progress,
-        )
-        if best is None or result.gain > best.gain:
-            best, best_updates = result, updates
-    assert best is not None
-    if not best.converged:
-        warn(
-            f"EM did not converge in max_iter={settings.max_iter} iterations (tol={settings.tol:g})", ConvergenceWarning
-        )
-    counts = np.bincount(best.targets.argmax(axis=1), minlength=training.n_states)
-    tiny = [f"{state} ({count})" for state, count in enumerate(counts) if count < FEW]
-    if tiny and len(training.rows) >= FEW * training.n_states:
-        warn(
-            f"EM ended with fewer than {FEW} frames of state {', '.join(tiny)}; n_states may be too large for these "
-            "data, or n_init too small"
-        )
-    chain = best.transmat, best.startprob, best.stages
-    smoothing = _smoothing(training, chain, settings)
-    trained = best_updates.trained(best.targets, smoothing.can_judge)
-    choice = _choice(learner, trained, smoothing, training, training.task(best.targets).prior)
-    return Learned(trained, choice, best.targets, *chain, best.n_iter, best.converged, best.history)
-
-
-def _smoothing(
+def smoothing_of(
     training: TrainingFrames,
     chain: Chain,
     settings: Settings,
@@ -228,7 +179,7 @@ def _smoothing(
     )
 
 
-def _choice(
+def choice_of(
     learner: Learner,
     trained: Sequence[Trained],
     smoothing: HeldOutSmoothing,

@@ -26,8 +26,6 @@ WIDTHS = (1.0, 0.5, 0.25, 0.125)
 REPEATS = 3
 #: Centres of the features that k-means sees.
 START_CENTERS = 100
-#: Iterations after which starts are compared.
-TRIAL_ITERATIONS = 2
 #: States up to which every order is tried where transitions tell them apart.
 MOST_ORDERED = 7
 
@@ -36,22 +34,22 @@ def best_starts(
     update: Update,
     training: TrainingFrames,
     rules: ChainRules,
+    candidates: list[Array],
     n_starts: int,
-    random_state: np.random.RandomState,
+    n_trials: int,
     n_threads: int,
 ) -> list[Array]:
-    """The `n_starts` starts with the largest gain after a few iterations, best first.
+    """The `n_starts` candidates with the largest gain after `n_trials` iterations, best first.
 
-    The start that the labels give is always among them: whatever has a larger gain, it means what the labels mean.
+    The start that the labels give, the last, is always among them: it means what the labels mean.
     """
-    candidates = [_ordered(start, training, rules) for start in _candidates(training, n_starts, random_state)]
     gains: dict[int, float] = {}
     failure: ValueError | None = None
     for k, start in enumerate(candidates):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             try:
-                trial = run_em(update, training, rules, start, max_iter=TRIAL_ITERATIONS, tol=0.0, n_threads=n_threads)
+                trial = run_em(update, training, rules, start, max_iter=n_trials, tol=0.0, n_threads=n_threads)
                 gains[k] = trial.gain
             except ValueError as error:  # this start starves a state that the source cannot do without
                 failure = error
@@ -65,7 +63,9 @@ def best_starts(
     return [candidates[k] for k in best]
 
 
-def _candidates(training: TrainingFrames, n_starts: int, random_state: np.random.RandomState) -> list[Array]:
+def starts_from_features(
+    training: TrainingFrames, rules: ChainRules, n_starts: int, random_state: np.random.RandomState
+) -> list[Array]:
     """Soft labels to start from: k-means on features of several widths, averaged over contexts of different lengths.
 
     Averages over neighbours tell states apart whose single frames overlap or surround each other. Where labels are
@@ -76,18 +76,27 @@ def _candidates(training: TrainingFrames, n_starts: int, random_state: np.random
         _core.squared_exponential(training.frames, centers, START_SIGMA * width * median_distance(centers))
         for width in WIDTHS
     ]
-    starts = []
     pairs = list(itertools.product(features, CONTEXTS))
-    for k in range(max(n_starts, len(pairs))):
-        own, context = pairs[k % len(pairs)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different frames than states
-            kmeans = KMeans(training.n_states, n_init=REPEATS, random_state=random_state)
-            clusters = kmeans.fit_predict(_averages(own, training, context))
-        starts.append(_named(np.eye(training.n_states)[clusters], training))
-    if training.known.any():
-        starts.append(_from_labels(features[0], training))
-    return starts
+    starts = [
+        _clusters(*pairs[k % len(pairs)], training, rules, random_state) for k in range(max(n_starts, len(pairs)))
+    ]
+    return [*starts, _from_labels(features[0], training)] if training.known.any() else starts
+
+
+def starts_from_frames(training: TrainingFrames, rules: ChainRules, random_state: np.random.RandomState) -> list[Array]:
+    """The same from k-means on the frames themselves, which suits Gaussians."""
+    return [_clusters(training.frames, context, training, rules, random_state) for context in CONTEXTS]
+
+
+def _clusters(
+    features: Array, context: int, training: TrainingFrames, rules: ChainRules, random_state: np.random.RandomState
+) -> Array:
+    """One-hot clusters of averaged features, in the order of known labels or of the transitions."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different frames than states
+        kmeans = KMeans(training.n_states, n_init=REPEATS, random_state=random_state)
+        clusters = kmeans.fit_predict(_averages(features, training, context))
+    return _ordered(_named(np.eye(training.n_states)[clusters], training), training, rules)
 
 
 def _ordered(start: Array, training: TrainingFrames, rules: ChainRules) -> Array:

@@ -139,6 +139,13 @@ def check_width(sigma: float, centers: Array) -> None:
         raise ValueError(f"sigma={sigma:g} is too small for centres that are {apart:g} from their mean")
 
 
+def normalised(log_ratios: Array, prior: Array) -> Array:
+    """Log w_i(y) (n, S) with sum_i p_i w_i(y) = 1: ratios to the density of all frames, comparable between sources."""
+    with np.errstate(divide="ignore"):
+        total = np.logaddexp.reduce(log_ratios + np.log(prior), axis=1)
+    return log_ratios - np.where(np.isfinite(total), total, 0.0)[:, None]
+
+
 def hard_or_repeated(
     frames: Array, targets: Array, weights: Array | None, can_weight: bool
 ) -> tuple[Array, npt.NDArray[np.int64], Array | None]:
@@ -312,7 +319,8 @@ class Refits:
         """Learn again, and return the log ratios of the same frames, (N, S)."""
         (trained,) = self.trained(targets, hold_out=False)
         assert trained.source is not None
-        return checked_log_ratios(trained.source, self.task.frames, targets.shape[1])
+        log_ratios = checked_log_ratios(trained.source, self.task.frames, targets.shape[1])
+        return normalised(log_ratios, class_shares(targets, self.task.weights))
 
     def trained(self, targets: Array, hold_out: bool) -> list[Trained]:
         """What the targets give."""

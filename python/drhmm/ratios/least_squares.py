@@ -20,7 +20,15 @@ from ..data.checks import (
     thread_count,
     without_evidence,
 )
-from ..evidence.pool_members import AdditiveMember, GaussianMember, KernelMember, Member, Sums, added
+from ..evidence.pool_members import (
+    VARIANCE_SHARE,
+    AdditiveMember,
+    GaussianMember,
+    KernelMember,
+    Member,
+    Sums,
+    added,
+)
 from ..evidence.pooled import frame_log_ratios, least_ratio_of
 from ..features.frames import basis_size, choose_centers, median_distance, random_state_of
 from ..system.threads import with_own_threads
@@ -37,10 +45,17 @@ from .learner import (
     check_width,
     class_shares,
     equal_scales,
+    normalised,
 )
 
 #: The largest number of kernel centres in the search for sigma, rho and the evidence scale.
 SELECTION_BASIS = 500
+
+#: The most features of all frames that EM keeps in memory, 80 MB.
+MOST_FEATURES = 10_000_000
+
+#: The largest ridge of Gaussians that EM follows.
+EM_RIDGE = 1e-4
 
 
 class MemberSource(BaseEstimator):  # type: ignore[misc]
@@ -176,7 +191,14 @@ class Additive(MemberSource):
 class Gaussian(MemberSource):
     """Density ratios of one Gaussian per state, with covariances shrunk to the pooled one.
 
-    Parameters as in `Additive`.
+    EM follows the densities themselves, without a floor and with a ridge of at most 1e-4.
+
+    Parameters
+    ----------
+    floor, n_threads
+        As in `Additive`.
+    ridge : float
+        Share of the variance of each column that is added to all covariances.
 
     Attributes
     ----------
@@ -187,7 +209,7 @@ class Gaussian(MemberSource):
 
     Notes
     -----
-    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames). A few
+    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + ridge diag(variances of all frames). A few
     frames per state are enough. With many frames, the kernels of a pool correct what is not Gaussian.
 
     Examples
@@ -201,8 +223,51 @@ class Gaussian(MemberSource):
     True
     """
 
-    def _begin(self, task: Task, search: bool = True) -> tuple[Member, Array | None]:
-        return GaussianMember.before_learning(task.frames[task.weights > 0], task.targets.shape[1]), None
+    def __init__(self, floor: float = 0.02, n_threads: int | None = None, ridge: float = VARIANCE_SHARE) -> None:
+        super().__init__(floor, n_threads)
+        self.ridge = ridge
+
+    def check_parameters(self) -> None:
+        """Raise a ValueError that names the first setting out of range."""
+        check_number(self.ridge, "ridge", low=0, low_open=True, high=1)
+        super().check_parameters()
+
+    def _begin(self, task: Task, search: bool = True) -> tuple[GaussianMember, None]:
+        frames = task.frames[task.weights > 0]
+        return GaussianMember.before_learning(frames, task.targets.shape[1], float(self.ridge)), None
+
+    def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
+        """Learn again in every iteration, without a floor."""
+        return DensityUpdates(Gaussian(0.0, self.n_threads, min(self.ridge, EM_RIDGE)), task)
+
+    def held_out_newest(self, task: Task, n_newest: int) -> Array:
+        """Held-out log densities (N, S) of the last columns of each frame, given those before them."""
+        member, _ = self._begin(task)
+        sums = self._sums(member, task, np.unique(task.folds))
+        densities = np.empty_like(task.targets)
+        for k, fold in enumerate(np.unique(task.folds)):
+            others = member.learned_from(added(sums[:k] + sums[k + 1 :]))
+            densities[task.folds == fold] = others.log_densities(task.frames[task.folds == fold], n_newest)
+        return densities
+
+
+class DensityUpdates(Refits):
+    """Updates of Gaussians: log densities of frames over that of one Gaussian for all states.
+
+    The gain is then the log likelihood but for a constant, which EM does not lower.
+    """
+
+    def __init__(self, source: Gaussian, task: Task) -> None:
+        super().__init__(source, task)
+        (alone,) = source.learn(replace(task, targets=np.ones((len(task.frames), 1))), False)
+        assert isinstance(alone.member, GaussianMember)
+        self._alone = alone.member.log_densities(task.frames)
+
+    def __call__(self, targets: Array) -> Array:
+        """Learn again, and return the log ratios of the same frames, (N, S)."""
+        (trained,) = self.trained(targets, hold_out=False)
+        assert isinstance(trained.member, GaussianMember)
+        return trained.member.log_densities(self.task.frames) - self._alone
 
 
 class LeastSquares(MemberSource):
@@ -348,12 +413,18 @@ class LeastSquares(MemberSource):
 
 
 class SoftUpdates:
-    """Least-squares solutions for many targets on the same frames: the Gram matrix is factored once."""
+    """Least-squares solutions for many targets on the same frames: features are evaluated and factored once.
+
+    Where they would take more than `MOST_FEATURES` numbers, they are evaluated again in every iteration.
+    """
 
     def __init__(self, source: LeastSquares, task: Task, paper: bool, search: bool) -> None:
         self.source, self.task = copy.deepcopy(source), task
         self.source.check_parameters()
         self.member, _ = self.source._begin(task, search)
+        self._features = None
+        if len(task.frames) * len(self.member.centers) <= MOST_FEATURES:
+            self._features = _core.squared_exponential(task.frames, self.member.centers, self.member.sigma)
         self._factor = None if paper else self._regularized(task.weights)
 
     def _regularized(self, weights: Array) -> _core.RegularizedGram:
@@ -363,7 +434,10 @@ class SoftUpdates:
     def _solve(self, targets: Array) -> LeastSquares:
         """Theta = (Phi^T W Phi + rho I)^-1 Phi^T W Gamma, or the rule that the paper prints."""
         weighted = self.task.weights[:, None] * targets
-        moment = _core.feature_moment(self.task.frames, weighted, self.member.centers, self.member.sigma)
+        if self._features is not None:
+            moment = np.ascontiguousarray(self._features.T @ weighted)
+        else:
+            moment = _core.feature_moment(self.task.frames, weighted, self.member.centers, self.member.sigma)
         if self._factor is not None:
             theta = self._factor.solve(moment)
         else:
@@ -375,7 +449,13 @@ class SoftUpdates:
 
     def __call__(self, targets: Array) -> Array:
         """Learn from the targets, and return the log ratios of the same frames, (N, S)."""
-        return self._solve(targets).log_ratios(self.task.frames)
+        solved = self._solve(targets)
+        if self._features is None:
+            return normalised(solved.log_ratios(self.task.frames), solved.prior_)
+        least = least_ratio_of(float(solved.floor), targets.shape[1])
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.maximum(self._features @ solved.theta_ / solved.prior_, least))
+        return normalised(without_evidence(logs), solved.prior_)
 
     def trained(self, targets: Array, hold_out: bool) -> list[Trained]:
         """What the targets give."""

@@ -117,7 +117,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         """Whether all sources learn from sums over frames."""
         return self.sources is None or all(as_learner(source).adds_up for source in self.sources)
 
-    def _learners(self, n_columns: int) -> list[Learner]:
+    def learners(self, n_columns: int) -> list[Learner]:
+        """The sources for frames of so many columns, not fitted; EM follows the first."""
         random_state = random_state_of(self.random_state)
         if self.sources is None:
             kernels = LeastSquares(
@@ -134,13 +135,13 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
         """Let each source learn by itself."""
         self.check_parameters()
-        learners = self._learners(task.frames.shape[1])
+        learners = self.learners(task.frames.shape[1])
         return named([one for learner in learners for one in learner.learn(task, hold_out)])
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
         """The first source follows the soft labels."""
         self.check_parameters()
-        first, *others = self._learners(task.frames.shape[1])
+        first, *others = self.learners(task.frames.shape[1])
         return _FirstFollows(first.updates(task, paper=paper, search=search), others, task)
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:
@@ -191,9 +192,11 @@ class _FirstFollows:
 def source_of(ratio: Any, random_state: np.random.RandomState, paper: bool, **settings: Any) -> Any:
     """The source that a name stands for, or a copy of a source, not fitted; with ``paper``, kernels alone."""
     if isinstance(ratio, str):
-        check_choice(ratio, "ratio", ("pool", "least-squares"))
+        check_choice(ratio, "ratio", ("pool", "least-squares", "gaussian"))
         kind = Pool if ratio == "pool" and not paper else LeastSquares
         source: Any = kind(**settings, random_state=random_state.randint(2**31))
+        if ratio == "gaussian":
+            source = Gaussian(settings["floor"], settings["n_threads"])
     else:
         source = copy.deepcopy(check_source(ratio))
         if getattr(source, "random_state", 0) is None:

@@ -1,0 +1,180 @@
+"""Learning without labels, or with some: EM follows kernels, and Gaussians where these are clearly better."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..chain.native_chain import StageChain
+from ..chain.transitions import ChainRules
+from ..data.checks import Array, Lengths
+from ..data.user_warnings import warn
+from ..ratios.learner import Learner, Refits, Updates, normalised
+from ..ratios.least_squares import EM_RIDGE, Gaussian
+from ..ratios.pool import MOST_COLUMNS, Pool
+from ..system.progress import no_progress, progress_bar
+from .em import EMResult, run_em
+from .labelled import Learned, Settings, choice_of, smoothing_of
+from .starts import best_starts, starts_from_features, starts_from_frames
+from .training_frames import FEW, TrainingFrames
+
+#: Iterations after which starts of kernels, and of Gaussians, are compared, and starts of Gaussians to follow.
+KERNEL_TRIALS, GAUSSIAN_TRIALS, GAUSSIAN_STARTS = 2, 3, 2
+
+#: Blocks of time steps over which errors of leads are taken, about.
+N_BLOCKS = 20
+
+#: Columns with at most so many different values have no density.
+MOST_DISCRETE = 10
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The best result of EM with one learner."""
+
+    learner: Learner
+    updates: Updates
+    result: EMResult
+
+
+def learn_unlabelled(
+    learner: Learner,
+    training: TrainingFrames,
+    rules: ChainRules,
+    settings: Settings,
+    random_state: np.random.RandomState,
+) -> Learned:
+    """Ratios and transitions by expectation maximisation; labels that are known stay as they are.
+
+    The default pool follows kernels. Without any label it follows Gaussians, too, and takes them if what they find
+    predicts held-out time steps clearly better.
+    """
+    starts = starts_from_features(training, rules, settings.n_init, random_state)
+    if is_gaussian := isinstance(learner, Gaussian):
+        starts = starts_from_frames(training, rules, random_state) + starts
+    n_trials = GAUSSIAN_TRIALS if is_gaussian else KERNEL_TRIALS
+    best = _followed(learner, training, rules, settings, starts, settings.n_init, n_trials)
+    reason = ""
+    if isinstance(learner, Pool) and not settings.paper and _suits_gaussians(learner, training):
+        gaussian = Gaussian(0.0, settings.n_threads, EM_RIDGE)
+        starts += starts_from_frames(training, rules, random_state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rival = _followed(gaussian, training, rules, settings, starts, GAUSSIAN_STARTS, GAUSSIAN_TRIALS)
+        kernels = learner.learners(training.frames.shape[1])[0]
+        if reason := _verdict(rival.result, best.result, kernels, gaussian, training, settings.n_threads):
+            best = rival
+    result = best.result
+    if not result.converged:
+        warn(
+            f"EM did not converge in max_iter={settings.max_iter} iterations (tol={settings.tol:g})",
+            ConvergenceWarning,
+        )
+    counts = np.bincount(result.targets.argmax(axis=1), minlength=training.n_states)
+    tiny = [f"{state} ({count})" for state, count in enumerate(counts) if count < FEW]
+    if tiny and len(training.rows) >= FEW * training.n_states:
+        warn(
+            f"EM ended with fewer than {FEW} frames of state {', '.join(tiny)}; n_states may be too large for these "
+            "data, or n_init too small",
+        )
+    chain = result.transmat, result.startprob, result.stages
+    smoothing = smoothing_of(training, chain, settings)
+    trained = best.updates.trained(result.targets, smoothing.can_judge)
+    choice = choice_of(best.learner, trained, smoothing, training, training.task(result.targets).prior)
+    choice = replace(choice, reason=reason or choice.reason)
+    return Learned(trained, choice, result.targets, *chain, result.n_iter, result.converged, result.history)
+
+
+def _followed(
+    learner: Learner,
+    training: TrainingFrames,
+    rules: ChainRules,
+    settings: Settings,
+    candidates: list[Array],
+    n_starts: int,
+    n_trials: int,
+) -> Followed:
+    """The result with the largest gain, of the starts that are best after a few iterations."""
+    trial = learner.updates(training.task(training.one_hot()), paper=settings.paper, search=False)
+    starts = best_starts(trial, training, rules.without_shapes, candidates, n_starts, n_trials, settings.n_threads)
+    best: Followed | None = None
+    for k, start in enumerate(starts):
+        updates = learner.updates(training.task(start), paper=settings.paper)
+        name = "EM" if len(starts) == 1 else f"EM {k + 1} of {len(starts)}"
+        result = run_em(
+            updates,
+            training,
+            rules,
+            start,
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            n_threads=settings.n_threads,
+            progress=progress_bar(name) if settings.verbose else no_progress,
+        )
+        if best is None or result.gain > best.result.gain:
+            best = Followed(learner, updates, result)
+    assert best is not None
+    return best
+
+
+def _suits_gaussians(pool: Pool, training: TrainingFrames) -> bool:
+    """Whether Gaussians compete: in the default pool, without labels, where most columns have densities."""
+    discrete = [len(np.unique(column)) <= MOST_DISCRETE for column in training.samples.T]
+    is_default = pool.sources is None and training.frames.shape[1] <= MOST_COLUMNS
+    return is_default and not training.known.any() and 2 * sum(discrete) <= len(discrete)
+
+
+def _verdict(
+    rival: EMResult, best: EMResult, kernels: Learner, gaussian: Gaussian, training: TrainingFrames, n_threads: int
+) -> str:
+    """Why the states of Gaussian EM are taken, in words; empty where they are not.
+
+    Three judges learn from the states of each on four of five folds and predict the fifth. Their leads are in standard
+    errors over blocks. Kernels, which fit any density, must find the states of the Gaussians a little better; the
+    likelihood of Gaussians clearly so; and their gain must not fall. With a window, frames overlap, and only the
+    likelihood of the newest sample given those before it is fair: it must speak clearly, and outweigh the kernels.
+    """
+    lengths = _blocks(training.lengths)
+    gain, likelihood = np.zeros((2, 2, len(lengths))), np.zeros((2, len(lengths)))
+    for k, result in enumerate((best, rival)):
+        task, chain = training.task(result.targets), StageChain.of(result.transmat, result.startprob)
+
+        def of_blocks(evidence: Array, chain: StageChain = chain) -> Array:
+            values: Array = chain.run("log_likelihood", training.spread(evidence), lengths, None, n_threads)
+            return values / lengths
+
+        likelihood[k] = of_blocks(gaussian.held_out_newest(task, training.samples.shape[1]))
+        for judge, updates in enumerate((kernels.updates(task), Refits(gaussian, task))):
+            held_out = updates.trained(result.targets, True)[0].held_out
+            assert held_out is not None
+            gain[judge, k] = of_blocks(normalised(held_out, task.prior))
+    by_kernels, by_gaussians, by_likelihood = (
+        _errors_ahead(after - before, lengths) for before, after in (*gain, likelihood)
+    )
+    if training.frames.shape[1] > training.samples.shape[1]:
+        ahead = by_likelihood > 2 and by_likelihood + by_kernels > 1.5
+    else:
+        ahead = by_kernels > 1 and by_likelihood > 1.5 and by_gaussians > -1
+    found = f"Gaussians predict held-out time steps better than kernels, by {by_likelihood:.1f} standard errors"
+    return found if ahead else ""
+
+
+def _errors_ahead(differences: Array, lengths: Lengths) -> float:
+    """The weighted mean of differences over blocks, in units of its standard error."""
+    shares = np.array(lengths) / sum(lengths)
+    mean = float(shares @ differences)
+    variance = float(shares**2 @ (differences - mean) ** 2) * len(lengths) / max(len(lengths) - 1, 1)
+    return mean / np.sqrt(variance) if variance > 0 else 0.0
+
+
+def _blocks(lengths: Lengths) -> Lengths:
+    """Lengths of about `N_BLOCKS` blocks that sequences are cut into."""
+    longest = -(-sum(lengths) // N_BLOCKS)
+    blocks: Lengths = []
+    for length in lengths:
+        borders = np.linspace(0, length, max(1, round(length / longest)) + 1).astype(int)  # of nearly equal blocks
+        blocks += np.diff(borders).tolist()
+    return blocks
