@@ -155,10 +155,8 @@ class Additive(MemberSource):
 
     Parameters
     ----------
-    floor : float
-        Smallest posterior estimate, for balanced states.
-    n_threads : int, optional
-        Threads; all cores by default.
+    floor, n_threads
+        As in `drhmm.DensityRatioHMM`.
 
     Attributes
     ----------
@@ -275,22 +273,8 @@ class LeastSquares(MemberSource):
 
     Parameters
     ----------
-    n_basis : int, "auto" or None
-        Number of kernel centres, drawn from the training frames (all of them if there are fewer). "auto" is 25
-        per state, at least 150 and at most 500. None makes every frame a centre, as in the paper. With more than 500
-        centres, the search for sigma and rho uses only so many.
-    sigma : float or {"cv", "default"}
-        Kernel width: a number, cross-validated, or the median distance between centres.
-    rho : float or {"cv", "default"}
-        Regularisation over the number of training frames (``rho * N`` is added to the diagonal of the Gram matrix):
-        a number, cross-validated, or 0.003.
-    floor : float
-        Smallest posterior estimate, for balanced states: q_i is at least ``min(floor * S, 1/2) * prior_i``. 0 is the
-        rule of the paper: one noisy frame can exclude a state.
-    random_state : int, RandomState or None
-        Seed of the choice of centres.
-    n_threads : int, optional
-        Threads; all cores by default.
+    n_basis, sigma, rho, floor, random_state, n_threads
+        As in `drhmm.DensityRatioHMM`. With more than 500 centres, the search for sigma and rho uses only so many.
 
     Attributes
     ----------

@@ -55,14 +55,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     sources : list of ratio sources, optional
         By default `LeastSquares`, `Additive` and `Gaussian`, the latter two for frames of at most 200 columns. EM uses
         the first source. The others learn from its final soft labels, if there are labels to judge their scales.
-    n_basis, sigma, rho
-        Settings of the default `LeastSquares`.
-    floor : float
-        Smallest posterior estimate of the default members, for balanced states.
-    random_state : int, RandomState or None
-        Seed of the choice of kernel centres.
-    n_threads : int, optional
-        Threads; all cores by default.
+    n_basis, sigma, rho, floor, random_state, n_threads
+        Settings of the default sources, as in `drhmm.DensityRatioHMM`.
 
     Attributes
     ----------

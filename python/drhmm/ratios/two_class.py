@@ -34,8 +34,8 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
         Regularisation: a number, by leave-one-out, or 0.003.
     floor : float
         Smallest estimate of a density's share, so that one frame cannot exclude a state.
-    random_state : int, RandomState or None
-        Seed of the choice of centres.
+    random_state
+        As in `drhmm.DensityRatioHMM`.
 
     Attributes
     ----------
