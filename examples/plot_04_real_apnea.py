@@ -43,12 +43,12 @@ plt.show()
 
 # %%
 # One of the nights. From top to bottom: the heart rate, the labels of the expert, and the probability of apnea and of
-# normal sleep, given each minute alone and given the whole night.
+# normal sleep, without the chain and given the whole night.
 
 night = test[test.night == "a33"]
 columns = night[list(model.feature_names)]
 alone, together = model.predict_proba(columns, method="frame"), model.predict_proba(columns)
-posteriors = {"minute alone": alone, "whole night": together}
+posteriors = {"without the chain": alone, "whole night": together}
 axes = plotting.sequence(night[["heart_rate"]], posteriors, states=night.label, names=model.classes)
 axes[0].set_ylabel("heart rate")
 axes[-1].set_xlabel("minute")

@@ -24,12 +24,12 @@ train, test = parts["training"], parts["test"]
 model = dataframes.fit(DensityRatioHMM(random_state=0), train, label="label", sequence="trip").model_
 
 # %%
-# What do the neighbours of a point add? We compare each point alone, the past and the present (live), a delay of ten
-# seconds, and the whole trip. The log loss says how good the probabilities are; lower is better. Each point alone
-# breaks trips into too many segments. The whole trip has the best probabilities, and misses some short segments. The
-# live answer is no better than a point alone: the features of a point look ahead, and the chain adds only the past.
+# What does the chain add? We compare points with their context but without the chain, the past and the present (live),
+# a delay of ten seconds, and the whole trip. The log loss says how good the probabilities are; lower is better. Without
+# the chain, trips break into too many segments. The whole trip has the best probabilities, and misses some short
+# segments. The live answer is no better than that without the chain: the context knows the past already.
 
-ways = {"point alone": {"method": "frame"}, "live": {"method": "filter"}}
+ways = {"without the chain": {"method": "frame"}, "live": {"method": "filter"}}
 ways |= {"10 s later": {"lag": 2}, "whole trip": {}}
 found = {name: dataframes.evaluate(model, test, **how) for name, how in ways.items()}
 rows = [(one.accuracy, one.log_loss, one.predicted_segments.sum()) for one in found.values()]
@@ -39,13 +39,13 @@ print("always on foot:", round(found["live"].baseline, 3))
 
 # %%
 # The first trip with at least four segments. From top to bottom: the speed, the labels, and the probability of each
-# state, given each point alone and given the whole trip.
+# state, without the chain and given the whole trip.
 
 segments = (test.label != test.label.shift()).groupby(test.trip).sum()
 trip = test[test.trip == segments.index[segments >= 4][0]]
 columns = trip[list(model.feature_names)]
 alone, together = model.predict_proba(columns, method="frame"), model.predict_proba(columns)
-posteriors = {"point alone": alone, "whole trip": together}
+posteriors = {"without the chain": alone, "whole trip": together}
 speed = np.expm1(trip[["speed_20s"]])
 axes = plotting.sequence(speed, posteriors, states=trip.label, names=model.classes)
 axes[0].set_ylabel("speed, m/s")

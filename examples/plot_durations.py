@@ -20,12 +20,14 @@ X, y = sines(3000, noise=0.5, durations=(20, 40), random_state=0)
 X_new, y_new = sines(1500, noise=0.5, durations=(20, 40), random_state=1)
 
 settings = {"window": 4, "n_basis": 200, "random_state": 0}
-plain = DensityRatioHMM(**settings).fit(X, y)
-regular = DensityRatioHMM(durations="negative-binomial", **settings).fit(X, y)
+plain = DensityRatioHMM(durations="geometric", **settings).fit(X, y)
+regular = DensityRatioHMM(**settings).fit(X, y)
 
 # %%
 # The shape of a state is the number of stages that a stay goes through, one after the other. One stage is a plain
-# chain; the more there are, the more regular are the stays. It was learned from the labels.
+# chain; the more there are, the more regular are the stays. It was learned from the labels. The default
+# (``durations="auto"``) keeps the shapes where they clearly label held-out data better, as here; ``"geometric"`` is the
+# plain chain.
 
 for name, model in (("plain", plain), ("regular", regular)):
     durations = model.model_.durations
@@ -56,7 +58,7 @@ for name, model in (("plain", plain), ("regular", regular)):
     print(name, {method: f"{score:.1%}" for method, score in scores.items()})
 
 # %%
-# If only the shortest stay is known, that is enough for most of it: ``min_duration`` needs nothing learned.
+# If only the shortest stay is known, ``min_duration`` says so. It helps a little, too, and needs nothing learned.
 
 least = DensityRatioHMM(min_duration=20, **settings).fit(X, y)
 print(f"at least 20 samples: {least.score(X_new, y_new):.1%}")

@@ -67,7 +67,7 @@ class TestFigures:
 
     def test_print_with_sequences_and_methods(self, found):
         text = str(found)
-        for words in ("each of 4 sequences held out in turn", "filtered", "each time step alone", "dora"):
+        for words in ("each of 4 sequences held out in turn", "filtered", "without the chain", "dora"):
             assert words in text
         assert found.as_dict()["sequences"]["ann"] == {"n_frames": 100, "accuracy": found.sequence_accuracies["ann"]}
 
@@ -129,7 +129,7 @@ class TestTables:
 class TestHint:
     def test_smoothing_that_does_harm_says_what_to_try(self, found):
         poor = replace(found, method_accuracies={"smooth": 0.5, "filter": 0.52, "frame": 0.6})
-        assert "50.0 % smoothed is below 60.0 % each time step alone" in poor.hint
+        assert "50.0 % smoothed is below 60.0 % without the chain" in poor.hint
         assert "standardised per sequence" in str(poor).splitlines()[-1]
 
     @pytest.mark.parametrize("filtered", [0.4, 0.505])

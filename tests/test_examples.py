@@ -49,10 +49,10 @@ def test_minutes_of_apnea_in_nights_of_other_people(monkeypatch, capsys):
     assert "a33" in capsys.readouterr().out
 
 
-def test_the_whole_trip_gives_better_probabilities_than_each_point(monkeypatch, capsys):
+def test_the_whole_trip_gives_better_probabilities_than_its_points(monkeypatch, capsys):
     names = run("plot_05_real_gps.py", monkeypatch)
     assert set(names["train"].trip).isdisjoint(names["test"].trip)
-    assert names["found"]["whole trip"].log_loss < names["found"]["point alone"].log_loss
+    assert names["found"]["whole trip"].log_loss < names["found"]["without the chain"].log_loss
     assert names["found"]["whole trip"].accuracy > names["found"]["live"].baseline + 0.3
     assert "segments in the labels" in capsys.readouterr().out
 

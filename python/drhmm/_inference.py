@@ -32,7 +32,7 @@ from .features.frames import complete_rows
 if TYPE_CHECKING:
     from .model import Model
 
-#: How posteriors are inferred: from the whole sequence, from the past and the present, or from each frame alone.
+#: How posteriors are inferred: from the whole sequence, from the past and the present, or without the chain.
 Method: TypeAlias = Literal["smooth", "filter", "frame"]
 
 #: The same, and the most probable path.
@@ -303,7 +303,8 @@ class Inference:
             Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
             first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
         method : {"smooth", "filter", "frame"}
-            Given the whole sequence, given the past and the present, or given each time step alone.
+            Given the whole sequence, given the past and the present, or without the chain: from each time step with its
+            window and its context.
         lag : int, optional
             With "smooth": given the past, the present and the next `lag` time steps only.
         n_threads : int, optional
@@ -369,8 +370,8 @@ class Inference:
         X, lengths, sequence_id, dt, n_threads
             As in `predict_proba`.
         method : {"smooth", "filter", "frame", "viterbi"}
-            Most probable labels given the whole sequence, given the past and the present, or given each time step
-            alone; or "viterbi", the most probable path of each sequence.
+            Most probable labels given the whole sequence, given the past and the present, or without the chain; or
+            "viterbi", the most probable path of each sequence.
         lag : int, optional
             With "smooth": given the past, the present and the next `lag` time steps only.
         novelty_label : object, optional

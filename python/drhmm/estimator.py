@@ -45,11 +45,11 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     """Density ratio hidden Markov model.
 
     The model learns the evidence for each state as density ratios and runs forward-backward on them. By default the
-    evidence is a pool of kernel least squares, additive least squares and class Gaussians. Cross-validation chooses how
-    much each of them counts, and how much the chain does: the choice that labels held-out sequences best after
-    smoothing. Sequences may be labelled, partly labelled or unlabelled.
+    evidence is a pool of kernel least squares, additive least squares, class Gaussians and least squares on the past of
+    each time step. Cross-validation chooses how much each of them counts, and how much the chain does: the choice that
+    labels held-out sequences best, for each kind of answer. Sequences may be labelled, partly labelled or unlabelled.
 
-    Most people only ever change a few of the first nine arguments. The others stand in groups under
+    Most people only ever change a few of the first ten arguments. The others stand in groups under
     *Other Parameters*.
 
     Parameters

@@ -189,7 +189,7 @@ def _add_predict(commands: Commands) -> None:
         "--method",
         choices=("smooth", "filter", "frame", "viterbi"),
         default="smooth",
-        help="given the whole sequence, the past and present, each time step alone, or the most probable path",
+        help="given the whole sequence, the past and present, without the chain, or the most probable path",
     )
     add("--lag", type=int, help="given the next LAG rows only")
     add("--probabilities", action="store_true", help="one column more for each state")
@@ -232,7 +232,7 @@ def _add_evaluate(commands: Commands) -> None:
         "--method",
         choices=("smooth", "filter", "frame"),
         default="smooth",
-        help="given the whole sequence, the past and present, or each time step alone",
+        help="given the whole sequence, the past and present, or without the chain",
     )
     add("--lag", type=int, help="given the next LAG rows only")
     add("--html", type=Path, metavar="FILE", help="a page with these figures and pictures")

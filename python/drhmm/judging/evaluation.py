@@ -34,7 +34,7 @@ MOST_NAMED = 20
 CLEARLY = 0.01
 
 #: Methods in words.
-SPOKEN = {"smooth": "smoothed", "filter": "filtered", "frame": "each time step alone"}
+SPOKEN = {"smooth": "smoothed", "filter": "filtered", "frame": "without the chain"}
 
 
 @dataclass(frozen=True, eq=False)
