@@ -70,9 +70,10 @@ def frames_of(value: Any, name: str, step: float | None, *, low: float, remedy: 
 class Episode:
     """One alarm: time steps ``begin`` to ``end``, end excluded, of a sequence.
 
-    ``peak`` is the time step of the highest evidence and ``score`` its `novelty_score`, at most 230. ``columns`` has the columns
-    that stick out, most first: names (or numbers) and their share of the evidence, in the first 50 time steps above a
-    level. ``cause`` is the level that was exceeded where the alarm began: "frame", that of single time steps, or "sum".
+    ``peak`` is the time step of the highest evidence and ``score`` its `novelty_score`, at most 230. ``columns`` has
+    the columns that stick out, most first: names (or numbers) and their share of the evidence, in the first 50 time
+    steps above a level. ``cause`` is the level that was exceeded where the alarm began: "frame", that of single time
+    steps, or "sum".
 
     Examples
     --------
