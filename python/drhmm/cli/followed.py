@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import Array, shown
-from ..data.dates import Seconds, WholeSeconds, moment
-from ..data.times import StepSeconds, steps_between
+from ..data.times import Seconds, StepSeconds, WholeSeconds, moment, steps_between
 from ..exceptions import SnapshotError
 from ..files.atomic_write import write_atomically
 from ..files.strict_json import strict_json

@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from ..data.checks import as_values, is_missing, shown
 from ..data.columns import Columns, TableError
-from ..data.dates import exact, moment
 from ..data.sequences import Sequences, as_sequences, group
 from ..data.tables import as_array, column_names, refuse_equal_names
-from ..data.times import TimeError, gaps, usual_step
+from ..data.times import TimeError, exact, gaps, moment, usual_step
 
 if TYPE_CHECKING:
     import narwhals as nw
