@@ -161,8 +161,8 @@ class TestSelectStates:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"candidates": []}, "candidates is empty"),
-            ({"candidates": [1, 2]}, "candidates has 1: one state has the gain 0 by definition"),
+            ({"candidates": []}, r"candidates is \[\]: there is no number of states above 1 to try"),
+            ({"candidates": [1]}, r"candidates is \[1\]: there is no number of states above 1 to try"),
             ({"candidates": [0]}, "candidates must be at least 1, got 0"),
             ({"n_folds": 1}, "n_folds must be at least 2, got 1"),
             ({"worth_having": 2}, r"worth_having must be in \[0, 1\], got 2"),
@@ -179,6 +179,21 @@ class TestSelectStates:
         monkeypatch.setattr("drhmm.judging.number_of_states._held_out", held_out)
         with pytest.warns(UserWarning, match="no number of states has a gain above 0, the largest is -"):
             select_states(X, [2, 3], random_state=0)
+
+    @pytest.mark.parametrize(("gain", "n_states"), [(0.1, 1), (0.5, 2), (-0.2, 1)])
+    def test_one_state_unless_the_gain_of_several_is_clear(self, gain, n_states):
+        several = gain + 0.2 * np.array([-1.0, 0.0, 1.0])
+        found = _chosen(np.array([1, 2, 3]), np.stack([np.zeros(3), several, several - 1]), np.ones(3), "3 blocks")
+        assert found.n_states == n_states
+        assert found.gains[0] == 0
+        assert ("the largest gain of several states" in found.reason) == (n_states == 1)
+
+    def test_noise_has_one_state(self):
+        noise = np.random.default_rng(0).normal(size=(300, 2))
+        quick = DensityRatioHMM(n_basis=20, sigma="default", rho="default", n_init=1, tol=0.05)
+        found = select_states(noise, [1, 2, 3], estimator=quick, random_state=0, n_threads=1)
+        assert found.n_states == 1
+        assert str(found).startswith("1 state, by the gain of held-out frames")
 
     def test_learning_sees_the_borders_between_sequences(self, monkeypatch):
         learned_from = []

@@ -51,14 +51,14 @@ def _separator(text: str) -> str:
 
 
 def _numbers(text: str) -> int | range:
-    """One number, or several such as 2-8."""
+    """One number, or several such as 1-8."""
     first, dash, last = text.partition("-")
     try:
         numbers = range(int(first), int(last) + 1) if dash and first else int(text)
     except ValueError:
         numbers = range(0)
     if not isinstance(numbers, int) and not numbers:
-        raise argparse.ArgumentTypeError(f"a number, or the first and the last of several such as 2-8, got {text!r}")
+        raise argparse.ArgumentTypeError(f"a number, or the first and the last of several such as 1-8, got {text!r}")
     return numbers
 
 
@@ -129,7 +129,7 @@ def _add_fit(commands: Commands) -> None:
         "--states",
         type=_numbers,
         metavar="N",
-        help="number of states, where there are no labels; 2-8 compares these and takes the best",
+        help="number of states, where there are no labels; 1-8 compares these and takes the best",
     )
     add("--window", type=int, default=1, help="rows that the model sees at each time step")
     add(

@@ -99,6 +99,8 @@ def run(options: argparse.Namespace) -> None:
             verbose=verbose,
         )
         say(str(numbers))
+        if numbers.n_states == 1 and not options.novelty:
+            raise ValueError("one state describes these rows as well as several: there is nothing to learn")
         estimator.set_params(n_states=numbers.n_states)
     begin = time.perf_counter()
     estimator.fit(NamedColumns(X, names), y, lengths=lengths)

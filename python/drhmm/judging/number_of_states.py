@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 FEWEST_UNITS = 10
 #: The least share that further states must reach of the gain that states of full use would have.
 WORTH_HAVING = 0.25
+#: Standard errors that the largest gain must be above 0, the gain of one state.
+ERRORS_ABOVE_ONE = 2.0
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ class StateNumbers(Shown):
             marks = ["chosen"] * (count == self.n_states) + ["largest gain"] * (k == best)
             figures = (self.gains[k], self.differences[k], self.difference_errors[k])
             rows.append([str(count), *(f"{value:.4f}" for value in figures), ", ".join(marks)])
-        title = f"{self.n_states} states, by the gain of held-out frames ({self.units}): {self.reason}"
+        states = f"{self.n_states} state" + "s" * (self.n_states > 1)
+        title = f"{states}, by the gain of held-out frames ({self.units}): {self.reason}"
         return TextTable(title, ["states", "gain", "below the largest", "error of that", ""], rows)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -97,7 +100,7 @@ class StateNumbers(Shown):
 
 def select_states(
     X: npt.ArrayLike,
-    candidates: Iterable[int] = range(2, 9),
+    candidates: Iterable[int] = range(1, 9),
     *,
     estimator: DensityRatioHMM | None = None,
     lengths: npt.ArrayLike | None = None,
@@ -118,7 +121,7 @@ def select_states(
     X, lengths, sequence_id
         As in `DensityRatioHMM.fit`.
     candidates : iterable of int
-        Numbers of states to try, 2 or more: one state has the gain 0 by definition.
+        Numbers of states to try. One state has the gain 0 by definition: it means that nothing follows anything.
     estimator : DensityRatioHMM, optional
         The settings of all models but for `n_states`; the defaults otherwise.
     n_folds : int
@@ -140,7 +143,8 @@ def select_states(
 
     Notes
     -----
-    The smallest number is chosen whose gain is less than one standard error below the largest. The error is that of the
+    One state is chosen unless the largest gain is more than two standard errors above 0. Otherwise the smallest number
+    of two or more is chosen whose gain is less than one standard error below the largest. The error is that of the
     difference over units, as some units are easier for all models. Further states must also be worth having: K states
     that are all of use have a gain in proportion to log K. A number is passed over only if what it lacks to the largest
     gain is more than a quarter, or `worth_having`, of what it would lack by this rule.
@@ -157,12 +161,8 @@ def select_states(
         raise ValueError(f"candidates must be several numbers, such as range(2, 5), got {candidates!r}")
     feature_names_of(X)  # names of columns are different from one another
     numbers = sorted({check_integer(number, "candidates", low=1) for number in candidates})
-    if 1 in numbers:
-        raise ValueError(
-            "candidates has 1: one state has the gain 0 by definition; leave it out, what has a gain above 0 is better"
-        )
-    if not numbers:
-        raise ValueError("candidates is empty: there is no number of states to try")
+    if numbers in ([], [1]):
+        raise ValueError(f"candidates is {numbers}: there is no number of states above 1 to try")
     check_integer(n_folds, "n_folds", low=2)
     share = check_number(worth_having, "worth_having", low=0, high=1)
     random, threads = random_state_of(random_state), thread_count(n_threads)
@@ -180,12 +180,14 @@ def select_states(
         _, train = sequences.taken(np.repeat(folds != fold, [end - begin for begin, end in units]))
         test = _taken(sequences, [units[k] for k in own])
         for k, number in enumerate(numbers):
+            if number == 1:
+                continue
             gains, counts = _held_out(settings, number, train, test, threads)
             unit_gains[k, own] = gains / np.maximum(counts, 1)
             weights[own], done = counts, done + 1
-            progress(done, n_folds * len(numbers), f"{number} states")
+            progress(done, n_folds * (len(numbers) - numbers.count(1)), f"{number} states")
     found = _chosen(np.array(numbers), unit_gains[:, weights > 0], weights[weights > 0], words, share)
-    if found.gains.max() <= 0:
+    if 1 not in numbers and found.gains.max() <= 0:
         warn(
             f"no number of states has a gain above 0, the largest is {found.gains.max():.4f}: none describes held-out "
             "time steps better than one state; other columns, a window or more data may help"
@@ -241,9 +243,17 @@ def _chosen(
         np.sqrt(((values - center[:, None]) ** 2) @ shares**2 * len(shares) / max(len(shares) - 1, 1))
         for values, center in ((unit_gains, gains), (differences, mean))
     )
-    full_use = gains[best] * (1 - np.log(numbers) / np.log(numbers[best]))
-    chosen = int(np.flatnonzero(mean <= np.maximum(difference_errors, worth_having * full_use))[0])
-    if chosen == best:
+    full_use = gains[best] * (1 - np.log(numbers) / np.log(max(numbers[best], 2)))
+    good = (mean <= np.maximum(difference_errors, worth_having * full_use)) & (numbers > 1)
+    is_one = numbers[0] == 1 and not gains[best] > ERRORS_ABOVE_ONE * errors[best]
+    chosen = 0 if is_one else int(np.flatnonzero(good)[0])
+    if is_one:
+        largest = int(gains[1:].argmax()) + 1
+        reason = (
+            f"the largest gain of several states, {gains[largest]:.4f} of {numbers[largest]}, is not "
+            f"{ERRORS_ABOVE_ONE:g} standard errors ({errors[largest]:.4f}) above that of one"
+        )
+    elif chosen == best:
         reason = "the largest gain"
     elif mean[chosen] <= difference_errors[chosen]:
         reason = f"less than one standard error below the largest gain, that of {numbers[best]} states"

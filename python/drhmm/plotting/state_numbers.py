@@ -51,7 +51,7 @@ def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:
         markerfacecolor="none",
         markeredgecolor=color(1),
         markeredgewidth=2,
-        label=f"{numbers.n_states} states",
+        label=f"{numbers.n_states} state" + "s" * (numbers.n_states > 1),
     )
     axes.set_xticks(numbers.candidates.tolist())
     axes.set_xlabel("number of states")
