@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "drhmm/lanes.hpp"
+#include "drhmm/system/lanes.hpp"
 #include "drhmm/types.hpp"
 
 namespace drhmm {
