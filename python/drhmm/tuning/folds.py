@@ -9,6 +9,9 @@ from ..data.checks import Lengths
 
 N_FOLDS = 5
 
+#: Sequences from which on folds are whole sequences: states that last as long as a block would leak between blocks.
+FEWEST_WHOLE = 3
+
 
 def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np.int64]:
     """Fold of every frame: each sequence is cut into `n_folds` contiguous blocks of nearly equal size.
@@ -32,15 +35,16 @@ def drawn_folds(n_units: int, n_folds: int, random: np.random.RandomState) -> np
 def folds_of(sequence: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], n_states: int) -> npt.NDArray[np.int64]:
     """Fold of every frame, from its sequence and its class (negative where unknown): the same wherever folds judge.
 
-    Whole sequences, if there are as many as folds and every class keeps two frames outside each; contiguous blocks of
-    each sequence otherwise.
+    Whole sequences, if there are at least three and every class keeps two frames outside each fold; contiguous blocks
+    of each sequence otherwise.
     """
     names, place, counts = np.unique(sequence, return_inverse=True, return_counts=True)
-    whole: npt.NDArray[np.int64] = place.reshape(-1) % N_FOLDS
+    n_folds = min(N_FOLDS, len(names))
+    whole: npt.NDArray[np.int64] = place.reshape(-1) % n_folds
     known = codes >= 0
     present = np.bincount(codes[known], minlength=n_states) > 0
-    if len(names) >= N_FOLDS and all(
-        (np.bincount(codes[known & (whole != fold)], minlength=n_states)[present] >= 2).all() for fold in range(N_FOLDS)
+    if n_folds >= FEWEST_WHOLE and all(
+        (np.bincount(codes[known & (whole != fold)], minlength=n_states)[present] >= 2).all() for fold in range(n_folds)
     ):
         return whole
     return contiguous_folds(counts.tolist())
