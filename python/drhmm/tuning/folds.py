@@ -12,6 +12,9 @@ N_FOLDS = 5
 #: Sequences from which on folds are whole sequences: states that last as long as a block would leak between blocks.
 FEWEST_WHOLE = 3
 
+#: A class with fewer frames, and a smaller share of them, does not decide about folds.
+RARE, RARE_SHARE = 20, 0.01
+
 
 def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np.int64]:
     """Fold of every frame: each sequence is cut into `n_folds` contiguous blocks of nearly equal size.
@@ -35,14 +38,15 @@ def drawn_folds(n_units: int, n_folds: int, random: np.random.RandomState) -> np
 def folds_of(sequence: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], n_states: int) -> npt.NDArray[np.int64]:
     """Fold of every frame, from its sequence and its class (negative where unknown): the same wherever folds judge.
 
-    Whole sequences, if there are at least three and every class keeps two frames outside each fold; contiguous blocks
-    of each sequence otherwise.
+    Whole sequences, if there are at least three and every class that is not rare keeps two frames outside each fold;
+    contiguous blocks of each sequence otherwise.
     """
     names, place, counts = np.unique(sequence, return_inverse=True, return_counts=True)
     n_folds = min(N_FOLDS, len(names))
     whole: npt.NDArray[np.int64] = place.reshape(-1) % n_folds
     known = codes >= 0
-    present = np.bincount(codes[known], minlength=n_states) > 0
+    counted = np.bincount(codes[known], minlength=n_states)
+    present = (counted > 0) & (counted >= min(RARE, RARE_SHARE * counted.sum()))
     if n_folds >= FEWEST_WHOLE and all(
         (np.bincount(codes[known & (whole != fold)], minlength=n_states)[present] >= 2).all() for fold in range(n_folds)
     ):
