@@ -18,7 +18,7 @@ import numpy as np
 from arena_sets import all_sets, sources
 from joblib import Parallel, delayed
 from matplotlib.figure import Figure
-from peers import ARENA
+from peers import ARENA, SIGNALS
 from results import Store, complete, markdown_table
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, t
 from sets import DataError, check_folder
@@ -60,7 +60,7 @@ def one_fold(key, fold, window, n_states):
     known, codes = np.unique(y, return_inverse=True)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peers warn of searches that end before they converge
-        model = ARENA[key["system"]](window, key["seed"])
+        model = {**ARENA, **SIGNALS}[key["system"]](window, key["seed"])
         begin = time.process_time()
         failure = None
         try:
@@ -279,7 +279,13 @@ def arguments(given=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with the real sets")
     parser.add_argument("--output", type=Path, default=Path("arena"), help="folder for all results (arena)")
-    parser.add_argument("--systems", nargs="+", default=list(ARENA), choices=list(ARENA), help="all by default")
+    parser.add_argument(
+        "--systems",
+        nargs="+",
+        default=list(ARENA),
+        choices=[*ARENA, *SIGNALS],
+        help="all by default but those for raw signals, which need torch and aeon",
+    )
     parser.add_argument("--sets", nargs="+", help="names of sets; all by default")
     parser.add_argument("--seed", type=int, default=0, help="seed of every system (0)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes; -1, the default, is one per core")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import sklearn_crfsuite
 from hmmlearn.hmm import GMMHMM
+from signal_peers import ConvolutionNetwork, RocketRidge, RollingBoosting
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -91,14 +92,15 @@ class TunedSVM(ClassifierMixin, BaseEstimator):
 class ChainOfRatios:
     """Our recursion with any evidence; chain, standardisation, choice of scale and temper are the same for all."""
 
-    def __init__(self, ratio, window, seed, **settings):
+    def __init__(self, ratio, window, seed, method="smooth", **settings):
         self.model = DensityRatioHMM(ratio=ratio, window=window, random_state=seed, n_threads=1, **settings)
+        self.method = method
 
     def fit(self, X, y, lengths):
         self.model.fit(X, y, lengths=lengths)
 
     def predict_proba(self, X, lengths):
-        return self.model.predict_proba(X, lengths=lengths)
+        return self.model.predict_proba(X, lengths=lengths, method=self.method)
 
 
 class FrameAlone:
@@ -287,4 +289,13 @@ ARENA = {
     "GMMHMM (hmmlearn)": MixtureHMMPerClass,
     "CRF": lambda window, seed: LinearChainCRF(window, with_bins=False),
     "CRF, deciles": lambda window, seed: LinearChainCRF(window),
+}
+
+#: Ours live, and the rivals that people use on raw signals.
+SIGNALS = {
+    "pool, filtered": lambda window, seed: ChainOfRatios("pool", window, seed, method="filter"),
+    "boosting, rolling windows": lambda window, seed: RollingBoosting(seed, in_chain=False),
+    "boosting-HMM, rolling windows": lambda window, seed: RollingBoosting(seed, in_chain=True),
+    "MiniRocket + ridge": lambda window, seed: RocketRidge(seed),
+    "convolution network": lambda window, seed: ConvolutionNetwork(seed),
 }
