@@ -113,7 +113,7 @@ def drawn_parts(codes: npt.NDArray[np.int64], parts: list[tuple[int, int]]) -> l
             chosen[k] = True
             kept += end - begin
     held: set[int] = {-1}.union(*(np.unique(codes[slice(*pieces[k])]).tolist() for k in np.flatnonzero(chosen)))
-    for k in np.flatnonzero(~chosen):
+    for k in np.flatnonzero(~chosen).tolist():
         more = set(np.unique(codes[slice(*pieces[k])]).tolist()) - held
         if more:
             chosen[k] = True
