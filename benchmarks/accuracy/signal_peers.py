@@ -112,7 +112,7 @@ class ConvolutionNetwork:
         self.mean, self.scale = X.mean(axis=0), X.std(axis=0) + 1e-9
         self.network = _network(X.shape[1], int(y.max()) + 1)
         optimizer = torch.optim.Adam(self.network.parameters(), lr=3e-3, weight_decay=1e-4)
-        pieces = [part for part in zip(sequences_of(X, lengths), sequences_of(y, lengths), strict=True)]
+        pieces = list(zip(sequences_of(X, lengths), sequences_of(y, lengths), strict=True))
         shares = np.array(lengths) / sum(lengths)
         for _ in range(N_STEPS):
             inputs, truth = np.zeros((BATCH, PIECE, X.shape[1])), np.full((BATCH, PIECE), -1)
