@@ -1,4 +1,4 @@
-"""What a rebuilt drhmm must answer as before: ten fitted models and each command.
+"""What a rebuilt drhmm must answer as before: ten models, fitted in two ways, and each command.
 
     python tests/contract.py record before.npz
     python tests/contract.py compare before.npz after.npz    # exit status 1 where they differ by more than 1e-12
@@ -46,6 +46,7 @@ SETTINGS = {
     "random_state": 0,
     "n_threads": 1,
 }
+GIVEN = {"sigma": 2.0, "rho": 0.01, "evidence_scale": 1.0, "transition_temper": 1.0}
 KNOWN = inspect.signature(DensityRatioHMM).parameters
 
 
@@ -111,7 +112,7 @@ def command_lines(folder):
         (folder / f"{name}.csv").write_text("\n".join(["a,b,c,state", *part, ""]))
     yield (
         "fit train.csv --label state --novelty --output model.drhmm --window 2 --durations geometric --basis 60"
-        " --seed 0 --threads 1 --quiet",
+        f" --seed 0 --threads 1 --quiet{' --context none' if 'context' in KNOWN else ''}",
         "",
     )
     yield "predict model.drhmm new.csv --probabilities --label state", ""
@@ -134,15 +135,19 @@ def command_outputs():
         for arguments, text in command_lines(Path(folder)):
             command = [sys.executable, "-m", "drhmm", *arguments.split()]
             done = subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True)
-            found[f"drhmm {arguments}"] = np.array(f"{done.stdout}{done.stderr}status {done.returncode}")
+            found[f"drhmm {arguments.removesuffix(' --context none')}"] = np.array(
+                f"{done.stdout}{done.stderr}status {done.returncode}"
+            )
         found["states.csv"] = np.array((Path(folder) / "states.csv").read_text())
     return found
 
 
 def record():
+    """Each model with learned scales and with given ones, which stay when scales are learned in another way."""
     everything = {}
-    for problem in problems():
-        everything.update(answers(*problem))
+    for name, settings, *data in problems():
+        everything.update(answers(name, settings, *data))
+        everything.update(answers(f"{name}, scales given", GIVEN | settings, *data))
     return everything | command_outputs()
 
 
