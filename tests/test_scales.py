@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm.reference import objective as reference
-from drhmm.tuning.scales import HeldOutSmoothing, _Objective
+from drhmm.tuning.scales import HeldOutSmoothing, _Objective, drawn_parts
 
 CHAIN = (np.array([[0.95, 0.05], [0.05, 0.95]]), np.array([0.5, 0.5]))
 PRIOR = np.array([0.5, 0.5])
@@ -114,3 +114,20 @@ def test_runs_are_stretches_of_one_state_in_sequences_that_change():
     judge = smoothing(states, lengths=[7, 3])
     assert (judge.n_runs, judge.n_judged) == (3, 6)
     assert_array_equal(judge.lengths, [7])
+
+
+class TestDraw:
+    def test_few_rows_are_judged_whole(self):
+        assert drawn_parts(np.zeros(600, dtype=np.int64), [(0, 100), (200, 600)]) == [(0, 100), (200, 600)]
+
+    def test_many_rows_are_judged_in_part(self):
+        parts = drawn_parts(np.zeros(100_000, dtype=np.int64), [(0, 70_000), (70_000, 100_000)])
+        assert 20_000 <= sum(end - begin for begin, end in parts) <= 24_000
+        assert max(end - begin for begin, end in parts) <= 2000
+        assert parts[-1][0] > 80_000
+
+    def test_a_draw_has_every_class(self):
+        codes = np.zeros(100_000, dtype=np.int64)
+        codes[51_234] = 1
+        parts = drawn_parts(codes, [(0, 100_000)])
+        assert any(begin <= 51_234 < end for begin, end in parts)
