@@ -327,3 +327,12 @@ def test_a_large_file_takes_little_time_and_memory(folder, tmp_path):
 def test_a_context_that_is_no_number(folder, tmp_path, capsys):
     line = failed(["fit", folder / "data.csv", *NAMED, "--output", tmp_path / "m.drhmm", "--context", "x"], capsys)
     assert "--context must be a number of rows, auto or none, got 'x'" in line
+
+
+def test_tables_inferred_in_parts_are_inferred_whole(model, monkeypatch):
+    """Rows of two people in turn, and a part for each."""
+    table = pd.DataFrame(COLUMNS).iloc[np.arange(ROWS).reshape(2, -1).T.ravel()]
+    whole = dataframes.predict(model, table, probabilities=True)
+    monkeypatch.setattr("drhmm.tables.results.MOST_ROWS", 7)
+    parts = dataframes.predict(model, table, probabilities=True)
+    pd.testing.assert_frame_equal(parts, whole, rtol=0, atol=1e-12)

@@ -73,7 +73,7 @@ class CsvFile:
         if fields is None:
             raise InputError("the file is empty", self._path)
         if not self._has_header:
-            return numbered_names(fields), 0
+            return [str(place + 1) for place in range(len(fields))], 0
         if all(values.is_number(field) for field in fields):
             message = "the first line has numbers where names should be; use --no-header"
             raise InputError(message, self._path, line)
@@ -243,8 +243,3 @@ def refuse_equal_names(names: Sequence[str], path: object, line: int | None = No
         if name in known:
             raise NamesError(f"two columns have the name {name!r}", path, line)
         known.add(name)
-
-
-def numbered_names(fields: Sequence[str]) -> list[str]:
-    """Names of columns that have none: 1, 2, ..."""
-    return [str(place + 1) for place in range(len(fields))]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,19 +63,14 @@ def results(
     names = result_names(model, method, probabilities)
     columns = {name: np.empty(len(X), dtype=sequences.dtype) for name in names}
     columns["state"] = np.empty(len(X), dtype=np.int64)
-    for number, begin, part in _parts(checked):
+    for number, begin, part in _parts(replace(checked, order=sequences.order)):
         try:
-            found = _results(model, part, method, lag, threads, partial(_row, sequences, begin))
+            found = _results(model, part, method, lag, threads)
         except ImpossibleDataError as error:
-            row = _row(sequences, begin, error.row)
-            raise ImpossibleDataError(number + error.sequence, error.frame, row) from None
+            raise ImpossibleDataError(number + error.sequence, error.frame, error.row) from None
         for name, values in zip(names, found, strict=False):
             columns[name][begin : begin + len(values)] = values
     return columns
-
-
-def _row(sequences: Sequences, begin: int, place: int) -> int:
-    return sequences.row(begin + place)
 
 
 def _parts(sequences: Sequences) -> Iterator[tuple[int, int, Sequences]]:
@@ -86,19 +81,18 @@ def _parts(sequences: Sequences) -> Iterator[tuple[int, int, Sequences]]:
         while last < len(sequences.lengths) and end + sequences.lengths[last] <= begin + MOST_ROWS:
             end, last = end + sequences.lengths[last], last + 1
         dt = None if sequences.dt is None else sequences.dt[begin:end]
-        part = Sequences(sequences.samples[begin:end], sequences.lengths[number:last], sequences.dtype, dt=dt)
-        yield number, begin, part
+        rows = np.arange(begin, end) if sequences.order is None else sequences.order[begin:end]
+        samples, lengths = sequences.samples[begin:end], sequences.lengths[number:last]
+        yield number, begin, Sequences(samples, lengths, sequences.dtype, rows, dt=dt)
         number, begin = last, end
 
 
-def _results(
-    model: Model, part: Sequences, method: str, lag: int | None, threads: int, row_of: Callable[[int], int]
-) -> list[npt.NDArray[Any]]:
+def _results(model: Model, part: Sequences, method: str, lag: int | None, threads: int) -> list[npt.NDArray[Any]]:
     """What is in the columns, in their order."""
     if method == "viterbi":
         return [model._recurse("viterbi", model._evidence(part, threads, False), part, threads)]
     # One recursion for all: predict, predict_proba and novelty_proba are of the same posteriors.
     everything = model._all_posteriors(part, method, lag, threads)
-    known = among_known(everything, model.n_states, row_of)
+    known = among_known(everything, model.n_states, part.row)
     novelty = [everything[:, -1]] if "novelty" in result_names(model, method) else []
     return [known.argmax(axis=1), known.max(axis=1), *novelty, *known.T]
