@@ -35,6 +35,18 @@ def model():
     return replace(fitted.model_, feature_names=NAMES)
 
 
+SMALL = {"n_basis": 50, "sigma": 1.0, "rho": 0.01, "random_state": 0}
+
+
+def gaussian_rows(seed):
+    return np.random.RandomState(seed).normal(size=(20_000, 3))
+
+
+@pytest.fixture(scope="module")
+def gaussian():
+    return DensityRatioHMM(1, novelty=True, **SMALL).fit(gaussian_rows(0)[:3000]).model_
+
+
 @pytest.fixture(scope="module")
 def windowed():
     fitted = DensityRatioHMM(1, novelty=True, window=3, n_basis=30, sigma=1.0, rho=0.01, random_state=0)
@@ -78,6 +90,51 @@ class TestLevels:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             model.alarm(1, per=3000, hold_off=30)
+
+    @pytest.mark.parametrize("per", [20, 50, 200])
+    def test_many_false_alarms_are_those_asked_for(self, gaussian, per):
+        n_found = len(gaussian.alarm(1, per=per, hold_off=2, normal=gaussian_rows(1)).episodes(gaussian_rows(2)))
+        assert 0.8 < n_found * per / 20_000 < 1.25
+
+    def test_training_data_have_more_excursions_than_a_thousand(self):
+        model = DensityRatioHMM(1, novelty=True, **SMALL).fit(gaussian_rows(0)).model_
+        assert 0.8 < len(model.alarm(1, per=40, hold_off=5).episodes(gaussian_rows(1))) * 40 / 20_000 < 1.25
+
+    @pytest.mark.parametrize("size", [30, 1000])
+    @pytest.mark.parametrize("n_spikes", [1, 100])
+    def test_outliers_hardly_change_the_number(self, gaussian, size, n_spikes):
+        normal = gaussian_rows(1)
+        normal[:: 20_000 // n_spikes] += size
+        with pytest.warns(UserWarning, match=f"{n_spikes} of 20000 time steps of the normal data .* were left out"):
+            alarm = gaussian.alarm(1, per=1000, hold_off=10, normal=normal)
+        n_clean = len(gaussian.alarm(1, per=1000, hold_off=10, normal=gaussian_rows(1)).episodes(gaussian_rows(2)))
+        assert n_clean / 2 <= len(alarm.episodes(gaussian_rows(2))) <= 1.5 * n_clean
+
+    @pytest.mark.parametrize("size", [30, 1000])
+    def test_outliers_in_the_training_data(self, size):
+        rows = gaussian_rows(0)
+        rows[::200] += size
+        clean = DensityRatioHMM(1, novelty=True, **SMALL).fit(gaussian_rows(0)).model_
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # fit may say so, too
+            model = DensityRatioHMM(1, novelty=True, **SMALL).fit(rows).model_
+        with pytest.warns(UserWarning, match="time steps of the training data .* were left out"):
+            alarm = model.alarm(1, per=1000, hold_off=10)
+        n_clean = len(clean.alarm(1, per=1000, hold_off=10).episodes(gaussian_rows(2)))
+        assert n_clean / 2 <= len(alarm.episodes(gaussian_rows(2))) <= 1.5 * n_clean
+
+    def test_what_cannot_be_promised_is_refused_with_the_smallest_budget(self, gaussian):
+        with pytest.raises(ValueError, match=r"1 false alarms in 4 time steps cannot be promised") as caught:
+            gaussian.alarm(1, per=4, hold_off=3, normal=gaussian_rows(1))
+        least = int(re.search(r"at most 1 in (\d+) time steps", str(caught.value))[1])
+        n_found = len(gaussian.alarm(1, per=least, hold_off=3, normal=gaussian_rows(1)).episodes(gaussian_rows(2)))
+        assert 0.8 < n_found * least / 20_000 < 1.25
+
+    def test_normal_data_that_are_not(self, gaussian):
+        normal = gaussian_rows(1)
+        normal[::50] += 1000
+        with pytest.raises(ValueError, match=r"more of the normal data have the highest evidence .* are they normal"):
+            gaussian.alarm(1, per=1000, hold_off=10, normal=normal)
 
     def test_normal_data_without_any_excursion(self, model):
         nothing = Excursions.of(np.full(100, -1.0), [100])
@@ -180,11 +237,10 @@ class TestStreams:
             assert dict(one.columns) == pytest.approx(dict(other.columns))
 
     def test_a_level_of_single_frames_can_be_reached(self, model):
-        normal = FRESH[:5000].copy()
-        normal[::50] += 1e4
-        alarm = model.alarm(1, per=1000, hold_off=30, normal=normal)
+        with pytest.warns(UserWarning, match="extrapolated"):
+            alarm = model.alarm(1, per=1e100, hold_off=30)
         stream = model.stream(alarm=alarm)
-        stream.step(normal[0] + 1e6)
+        stream.step(NORMAL[0] + 1e6)
         assert stream.alarm.cause == "frame"
 
     def test_columns_of_windows_survive_a_restart(self, windowed):

@@ -282,9 +282,34 @@ class TestExcursions:
     def test_they_are_those_of_the_cumulative_sum(self):
         logs = np.array([1.0, -3.0, 2.0, 2.0, -1.0, -5.0, np.nan, 0.5])
         found = Excursions.of(logs, [6, 2])
-        assert_array_equal(found.sums, [[0, 0, 0, 1], [0, 2, 4, 4], [1, 1, 1, 0.5]])
-        assert_array_equal(found.frames, [[0, 0, 0, 1], [0, 2, 3, 2], [1, 1, 1, 0.5]])
-        assert found.n_frames == 7
+        assert_array_equal(found.places, [[0, 0, 1], [0, 2, 3], [1, 1, 1]])
+        assert_array_equal(found.values, [1.0, 2.0, 2.0, -1.0, 0.5])
+        assert (found.n_frames, found.n_outliers, found.least) == (7, 0, 0.0)
+
+    def test_they_begin_where_the_clock_is(self):
+        logs = np.array([-1.0, 1.0, -3.0, 2.0, -1.0, 1.0])
+        found = Excursions.of(logs, [4, 2], np.array([1, 1, 1, 7, 1, 5]))
+        assert_array_equal(found.places, [[0, 1, 1], [0, 9, 1], [1, 5, 1]])
+
+    def test_the_highest_are_kept_and_the_height_of_the_others_is_known(self):
+        found = Excursions.of(np.array([1.0, -3.0, 2.0, 2.0, -1.0, -5.0, 3.0]), [7], most=4)
+        assert_array_equal(found.places, [[0, 2, 3], [0, 6, 1]])
+        assert_array_equal(found.values, [2.0, 2.0, -1.0, 3.0])
+        assert found.least == 1
+
+    @pytest.mark.parametrize(("n_outliers", "size"), [(1, 1000.0), (10, 12.0), (50, 300.0)])
+    def test_outliers_are_left_out(self, n_outliers, size):
+        logs = np.random.RandomState(0).exponential(size=10_000) - 2
+        logs[:: 10_000 // n_outliers] = size + np.arange(n_outliers)
+        found = Excursions.of(logs, [10_000])
+        assert (found.n_outliers, found.n_frames) == (n_outliers, 10_000 - n_outliers)
+
+    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.parametrize("draw", ["exponential", "rounded", "lognormal"])
+    def test_a_long_tail_has_no_outliers(self, draw, seed):
+        random = np.random.RandomState(seed)
+        logs = random.lognormal(size=10_000) if draw == "lognormal" else random.exponential(size=10_000)
+        assert Excursions.of(np.round(logs) if draw == "rounded" else logs, [10_000]).n_outliers == 0
 
 
 class TestBadInput:

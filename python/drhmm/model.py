@@ -353,7 +353,8 @@ class Model(Inference):
         excursions, source = evidence.excursions, "the training data"
         if normal is not None:
             sequences = self.read(normal, lengths, sequence_id, dt)
-            excursions = Excursions.of(self._log_evidence(sequences, thread_count(n_threads)), sequences.lengths)
+            logs = self._log_evidence(sequences, thread_count(n_threads))
+            excursions = Excursions.of(logs, sequences.lengths, sequences.dt)
             source = "the normal data"
         elif not (lengths is None and sequence_id is None and dt is None):
             raise ValueError("lengths, sequence_id and dt are those of normal, which is not given")

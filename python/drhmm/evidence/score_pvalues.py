@@ -18,6 +18,9 @@ LARGEST_SHAPE = 0.5
 #: Spread of a tail that nothing is known of, in units of the range of the knots.
 LEAST_SPREAD = 1e-3
 
+#: Largest share of outliers among normal values.
+MOST_OUTLIERS = 0.01
+
 
 def pareto_tail(excesses: Array) -> tuple[float, float]:
     """Shape, in [0, 1/2], and spread of the generalised Pareto law of excesses, by probability weighted moments.
@@ -33,6 +36,34 @@ def pareto_tail(excesses: Array) -> tuple[float, float]:
     shape = 2 - mean / (mean - 2 * weighted) if mean > 2 * weighted else LARGEST_SHAPE
     shape = min(max(shape, 0.0), LARGEST_SHAPE)
     return shape, mean * (1 - shape)
+
+
+def highest_normal(values: Array) -> float:
+    """The highest of normal values: those beyond it, a hundredth of all at most, are more than any tail allows.
+
+    A generalised Pareto tail through three of the highest values says how many should be as high. Where there are four
+    times as many, the widest gap for its rank and place in the tail is the limit.
+    """
+    most = int(MOST_OUTLIERS * len(values))
+    if most == 0:
+        return np.inf
+    ordered = np.sort(values)[::-1][: 4 * most + 1]
+    lower, upper = ordered[2 * most] - ordered[4 * most], ordered[most] - ordered[2 * most]
+    lower = max(lower, upper / 2)
+    if not lower > 0:
+        return np.inf
+    shape = max(float(np.log2(max(upper, lower) / lower)), 1e-6)  # at most 1
+    spread = lower * shape / (2**shape - 1)
+    ranks = np.arange(1, most + 1)
+    # How many should be as high: log (4 most (1 + shape x / spread)^(-1 / shape)).
+    log_expected = np.log(4 * most) - np.log1p(shape * (ordered[: most + 1] - ordered[4 * most]) / spread) / shape
+    excess = np.log(ranks) - log_expected[:most]
+    # The probability of so many is at most exp(-rank (excess - 1)).
+    found = np.flatnonzero((excess > np.log(4)) & (ranks * (excess - 1) > 10))
+    if len(found) == 0:
+        return np.inf
+    gaps = ranks * np.diff(log_expected)
+    return float(ordered[found[gaps[found].argmax()] + 1])
 
 
 @dataclass(frozen=True)

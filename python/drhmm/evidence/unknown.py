@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..data.checks import Array, FrozenArrays, Lengths
-from .score_pvalues import ScoreTable, log_e
+from ..data.checks import Array, FrozenArrays, Lengths, Steps
+from .score_pvalues import ScoreTable, highest_normal, log_e
 
 #: Kernel centres of the density at most.
 MOST_CENTERS = 200
@@ -42,52 +42,61 @@ FARTHEST = 1e100
 #: Log w_* of one frame at most, for alarms: what a stream hands on where there is one state. More says nothing more.
 HIGHEST = 230.0
 
-#: Highest excursions of normal frames that are kept, for alarms.
-MOST_EXCURSIONS = 1000
+#: Normal frames in excursions that a model keeps, those of the highest ones.
+MOST_VALUES = 2**16
 
 
 @dataclass(frozen=True)
 class Excursions(FrozenArrays):
-    """How far normal frames went: the highest excursions above 0, for alarms.
+    """What normal frames did, for alarms: log w_* wherever c_t = max(0, c_{t-1} + log w_*) is above 0.
 
-    Rows of ``sums`` are those of c_t = max(0, c_{t-1} + log w_*), rows of ``frames`` those of log w_* itself: sequence,
-    first frame, last frame and height. There were ``n_frames`` frames in all.
+    Rows of ``places`` (n, 3) are excursions of c_t in their order: sequence, first time step and number of frames.
+    Their log w_* follow one another in ``values``. Of those that are no higher than ``least``, some were not kept.
+    There were ``n_frames`` frames in all, beside ``n_outliers`` that were left out.
     """
 
-    sums: Array
-    frames: Array
+    values: Array
+    places: Array
+    least: float
     n_frames: int
+    n_outliers: int
 
     @classmethod
-    def of(cls, log_evidence: Array, lengths: Lengths) -> Excursions:
-        """From log w_* of rows of whole sequences; NaN where a frame is missing or was not judged."""
-        sums: list[Array] = []
-        frames: list[Array] = []
+    def of(cls, log_evidence: Array, lengths: Lengths, dt: Steps | None = None, most: int | None = None) -> Excursions:
+        """From log w_* of rows of whole sequences, NaN where a frame is missing or was not judged.
+
+        `dt` has the time steps that lead to each row; of the highest excursions at most `most` frames are kept.
+        """
+        judged = np.isfinite(log_evidence)
+        is_normal = judged & ~(log_evidence > highest_normal(log_evidence[judged]))
+        values = np.where(is_normal, np.minimum(log_evidence, HIGHEST), 0.0)
+        walk, clock = np.empty(len(values)), np.arange(len(values)) if dt is None else np.cumsum(dt)
         ends = np.cumsum(lengths)
-        for sequence, (end, length) in enumerate(zip(ends, lengths, strict=True)):
-            own = np.minimum(np.nan_to_num(log_evidence[end - length : end], nan=0.0), HIGHEST)
-            walk = np.cumsum(own)
+        for end, length in zip(ends, lengths, strict=True):
+            own = np.cumsum(values[end - length : end])
             # max(0, c_{t-1} + x_t) is the walk above its lowest point so far, the start included.
-            reflected = walk - np.minimum(np.minimum.accumulate(walk), 0.0)
-            sums.append(_excursions(reflected, sequence))
-            frames.append(_excursions(own, sequence))
-        return cls(_highest(np.vstack(sums)), _highest(np.vstack(frames)), int(np.isfinite(log_evidence).sum()))
-
-
-def _excursions(values: Array, sequence: int) -> Array:
-    """Stretches of positive values: sequence, first, last, height; (n, 4)."""
-    positive = np.concatenate([[False], values > 1e-12, [False]])
-    first, end = np.flatnonzero(positive[1:] & ~positive[:-1]), np.flatnonzero(positive[:-1] & ~positive[1:])
-    heights = np.empty(0)
-    if len(first) > 0:
-        heights = np.maximum.reduceat(np.append(values, 0.0), np.column_stack([first, end]).ravel())[::2]
-    return np.column_stack([np.full(len(first), float(sequence)), first, end - 1, heights]).reshape(-1, 4)
-
-
-def _highest(excursions: Array) -> Array:
-    """The highest of them in their order."""
-    chosen = np.sort(np.argsort(-excursions[:, 3], kind="stable")[:MOST_EXCURSIONS])
-    return np.ascontiguousarray(excursions[chosen])
+            walk[end - length : end] = own - np.minimum(np.minimum.accumulate(own), 0.0)
+        positive = walk > 1e-12
+        begins = positive.copy()
+        begins[1:] &= ~positive[:-1]
+        begins[ends[:-1]] |= positive[ends[:-1]]
+        first = np.flatnonzero(begins)
+        sequence = np.searchsorted(ends, first, side="right")
+        sizes = np.bincount(np.cumsum(begins)[positive] - 1, minlength=len(first))
+        heights = np.maximum.reduceat(np.append(walk, 0.0), first) if len(first) > 0 else np.empty(0)
+        chosen, least = np.ones(len(first), dtype=bool), 0.0
+        if most is not None and sizes.sum() > most:
+            order = np.argsort(-heights, kind="stable")
+            dropped = order[np.cumsum(sizes[order]) > most]
+            chosen[dropped], least = False, float(heights[dropped[0]])
+        start = clock[first] - clock[(ends - lengths)[sequence]] if len(first) > 0 else first
+        return cls(
+            values[positive][np.repeat(chosen, sizes)],
+            np.column_stack([sequence, start, sizes])[chosen].astype(np.float64),
+            least,
+            int(is_normal.sum()),
+            int(judged.sum() - is_normal.sum()),
+        )
 
 
 @dataclass(frozen=True)
@@ -404,6 +413,8 @@ def learn_novelty(
     judged = np.isfinite(scores).all(axis=1) & (weights > 0)
     if not judged.any():
         scores, judged = densities.scores(frames, n_threads), weights > 0
+    n_judged, limits = int(judged.sum()), [highest_normal(own) for own in scores[judged].T]
+    judged &= ~(scores > limits).any(axis=1)
     tables = ScoreTable.learn(scores[judged, 0]), ScoreTable.learn(scores[judged, 1])
     first, second = (log_e(table.surprise(own)) for table, own in zip(tables, scores[judged].T, strict=True))
 
@@ -421,5 +432,6 @@ def learn_novelty(
     scales = largest(first), largest(second)
     pooled = np.logaddexp(scales[0] * first, scales[1] * second) - np.log(2)
     joint = largest(pooled)
-    excursions = Excursions.of(spread(everywhere(joint * pooled)[:, None])[:, 0], lengths)
+    excursions = Excursions.of(spread(everywhere(joint * pooled)[:, None])[:, 0], lengths, most=MOST_VALUES)
+    excursions = replace(excursions, n_outliers=excursions.n_outliers + n_judged - int(judged.sum()))
     return NoveltyEvidence(densities, tables, scales, joint, excursions)

@@ -34,11 +34,11 @@ TENSORS = {"mean": "d", "scale": "d", "transmat": "S S", "startprob": "S", "prio
 #: Axes of the arrays of a tempered chain.
 TEMPERED = {"untempered.transmat": "S S", "untempered.startprob": "S", "untempered.end_weights": "S"}
 
-#: Axes of the arrays of evidence for the unknown: C kernel centres, knots, and excursions of four numbers each.
-NOVELTY = Densities.AXES | {"knots": "2 knots", "pvalues": "2 knots", "sums": "sums 4", "frames": "frames 4"}
+#: Axes of the arrays of evidence for the unknown: C kernel centres, knots, and excursions of three numbers each.
+NOVELTY = Densities.AXES | {"knots": "2 knots", "pvalues": "2 knots", "values": "values", "places": "places 3"}
 
 #: Its numbers, those of each score as a list of two.
-NOVELTY_NUMBERS = ("width", "shapes", "spreads", "scales", "joint", "n_frames")
+NOVELTY_NUMBERS = ("width", "shapes", "spreads", "scales", "joint", "least", "n_frames", "n_outliers")
 
 #: Bounds of the numbers in a description; those of all others are positive numbers up to the largest.
 BOUNDS = {
@@ -48,6 +48,7 @@ BOUNDS = {
     "prior_shift": (-LARGEST, LARGEST),
     "rho": (0.0, LARGEST),
     "joint": (0.0, 1.0),
+    "least": (0.0, LARGEST),
     "shapes": (0.0, LARGEST_SHAPE),
     "scales": (0.0, 1.0),
 }
@@ -93,8 +94,8 @@ def _novelty_arrays(evidence: NoveltyEvidence) -> dict[str, Array]:
     return {name: getattr(evidence.densities, name) for name in Densities.AXES} | {
         "knots": np.array([table.knots for table in evidence.tables]),
         "pvalues": np.array([table.pvalues for table in evidence.tables]),
-        "sums": evidence.excursions.sums,
-        "frames": evidence.excursions.frames,
+        "values": evidence.excursions.values,
+        "places": evidence.excursions.places,
     }
 
 
@@ -107,7 +108,9 @@ def _describe_novelty(evidence: NoveltyEvidence | None) -> dict[str, Any] | None
         "spreads": [table.spread for table in evidence.tables],
         "scales": list(evidence.scales),
         "joint": evidence.joint,
+        "least": evidence.excursions.least,
         "n_frames": evidence.excursions.n_frames,
+        "n_outliers": evidence.excursions.n_outliers,
     }
 
 
@@ -381,17 +384,24 @@ def _decode_novelty(described: Any, tensors: Mapping[str, Array]) -> NoveltyEvid
     knots, pvalues = arrays["knots"], arrays["pvalues"]
     if (np.diff(knots) < 0).any() or (np.diff(pvalues) > 0).any() or pvalues.max() > 1 or not pvalues.min() > 0:
         raise ValueError("knots must not decrease, and their p-values are between 0 and 1 and must not increase")
-    for name in ("sums", "frames"):
-        found = arrays[name]
-        if (found[:, :3] != np.floor(found[:, :3])).any() or (found < 0).any() or (found[:, 1] > found[:, 2]).any():
-            raise ValueError(f"{name} of the evidence for the unknown are no excursions")
+    places, sizes = arrays["places"], arrays["places"][:, 2]
+    if (places != np.floor(places)).any() or (places < 0).any() or (sizes < 1).any():
+        raise ValueError("places of the evidence for the unknown are not those of excursions")
+    if sizes.sum() != len(arrays["values"]):
+        raise ValueError(f"excursions of {sizes.sum():g} frames have {len(arrays['values'])} values")
     first, second = map(ScoreTable, knots, pvalues, pairs["shapes"], pairs["spreads"])
     return NoveltyEvidence(
         Densities(**{name: arrays[name] for name in Densities.AXES}, width=_number(described, "width")),
         (first, second),
         (pairs["scales"][0], pairs["scales"][1]),
         _number(described, "joint"),
-        Excursions(arrays["sums"], arrays["frames"], check_integer(described["n_frames"], "n_frames", low=0)),
+        Excursions(
+            arrays["values"],
+            places,
+            _number(described, "least"),
+            check_integer(described["n_frames"], "n_frames", low=0),
+            check_integer(described["n_outliers"], "n_outliers", low=0),
+        ),
     )
 
 

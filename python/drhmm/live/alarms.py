@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import deque
@@ -29,6 +30,12 @@ _FRAMES = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(?:frames?|(?:time )?step
 #: Declustered peaks that a level is extrapolated from, where there are so many. On ten seeds of `datasets.sensors`, one
 #: false alarm a week became 0.25 to 3 with 20 of them, and 0.25 to 1.5 with 40.
 N_PEAKS = 40
+
+#: False alarms expected in the normal data from which on their own quantile is the level.
+REACH = 10
+
+#: How fast levels are lowered until there are as many alarms as asked for.
+FACTOR = 1.25
 
 #: How far above its level the cumulative sum counts: what is more would only delay the end of an alarm.
 MARGIN = 1.0
@@ -241,9 +248,7 @@ class Watch:
         self.quiet += dt
         if value == value:
             value = min(value, HIGHEST)
-            total = self.total + value
-            self.total = total = 0.0 if total < 0 else min(total, alarm.sum_level + MARGIN)
-            cause = 2 if value > alarm.frame_level else int(total > alarm.sum_level)
+            self.total, cause = advance(self.total, value, alarm.sum_level, alarm.frame_level)
         if self.begin >= 0 and self.quiet > alarm.hold_off:
             ended = self.episode
             self._end()
@@ -338,45 +343,121 @@ def make_alarm(
             f"{source} have {excursions.n_frames} time steps, fewer than the {period / asked:g} in which a false alarm "
             "is asked for: the level is extrapolated; give more normal data"
         )
-    # Either may sound: each has half of the false alarms.
-    expected = asked / period * excursions.n_frames / 2
-    levels = [_level(found, expected, pause) for found in (excursions.sums, excursions.frames)]
-    return Alarm(model, levels[0], min(levels[1], HIGHEST - MARGIN), pause, asked, period, excursions.n_frames)
+    if excursions.n_outliers > 0:
+        warn(
+            f"{excursions.n_outliers} of {excursions.n_frames + excursions.n_outliers} time steps of {source} are far "
+            "beyond all others and were left out as outliers: the levels are those of the rest"
+        )
+    expected = asked / period * excursions.n_frames
+    search = _Search(excursions, pause)
+    n_most = search.lower_until(expected)
+    if 0 < n_most < expected:
+        raise ValueError(
+            f"{asked:g} false alarms in {period:g} time steps cannot be promised: with hold_off {pause}, {source} have "
+            f"at most {n_most} in {excursions.n_frames}, whatever the levels; ask for at most 1 in "
+            f"{math.ceil(excursions.n_frames / n_most)} time steps"
+        )
+    sum_level, frame_level = search.levels()
+    if frame_level >= HIGHEST:
+        raise ValueError(
+            f"{asked:g} false alarms in {period:g} time steps cannot be promised: more of {source} have the highest "
+            f"evidence for the unknown that there is, {HIGHEST:g} nats; are they normal?"
+        )
+    if expected < REACH:
+        sum_level, frame_level = search.beyond(expected)
+    return Alarm(model, sum_level, min(frame_level, HIGHEST - MARGIN), pause, asked, period, excursions.n_frames)
 
 
-def _level(excursions: Array, expected: float, hold_off: int) -> float:
-    """The level that so many declustered peaks of excursions (n, 4) are expected to exceed."""
-    if len(excursions) == 0:
-        return 0.0
-    heights = np.sort(excursions[:, 3])[::-1]
-    enough = max(N_PEAKS, math.ceil(4 * expected))
-    threshold, peaks = 0.0, np.empty(0)
-    # The lower the threshold, the more peaks there are above it, until they grow together.
-    n_above = min(enough, len(heights))
-    while len(peaks) < enough:
-        lower = float(heights[n_above]) if n_above < len(heights) else 0.0
-        found = _declustered(excursions[excursions[:, 3] > lower], hold_off)
-        if len(found) > len(peaks):
-            threshold, peaks = lower, found
-        if n_above == len(heights):
-            break
-        n_above = min(len(heights), 2 * n_above)
-    if len(peaks) == 0:
-        return float(heights[0])
-    if expected >= len(peaks):
-        return float(threshold)
-    shape, spread = pareto_tail(peaks - threshold)
-    ratio = math.log(len(peaks) / expected)
-    growth = math.expm1(shape * ratio) / shape if shape > 0 else ratio
-    return float(threshold + spread * growth)
+def advance(total: float, value: float, sum_level: float, frame_level: float) -> tuple[float, int]:
+    """The sum after log w_* of one more frame, and what the frame is above, as a place among CAUSES."""
+    total = min(max(0.0, total + value), sum_level + MARGIN)
+    return total, 2 if value > frame_level else int(total > sum_level)
 
 
-def _declustered(excursions: Array, hold_off: int) -> Array:
+class _Search:
+    """Levels at which alarms in normal data are as many as asked for.
+
+    One number stands for both levels: so many excursions are above that of the sum, and so many above that of single
+    frames.
+    """
+
+    def __init__(self, excursions: Excursions, hold_off: int) -> None:
+        self._hold_off = hold_off
+        self._places = excursions.places
+        ends = np.cumsum(excursions.places[:, 2]).astype(np.int64)
+        begins = ends - excursions.places[:, 2].astype(np.int64)
+        self._values = [excursions.values[i:j].tolist() for i, j in zip(begins, ends, strict=True)]
+        heights = np.array([[max(itertools.accumulate(own)), max(own)] for own in self._values]).reshape(-1, 2)
+        self._heights = heights
+        self._ordered = np.vstack([-np.sort(-heights, axis=0), [0.0, 0.0]])
+        # Of lower excursions some are missing.
+        self._last = float(np.searchsorted(-self._ordered[:, 1], -excursions.least, side="right") - 1)
+        self._n_above = self._last
+
+    def levels(self, n_above: float | None = None) -> tuple[float, float]:
+        """The levels of the sum and of single frames, between those of two excursions if the number is no integer."""
+        place = self._n_above if n_above is None else n_above
+        rest, rank = math.modf(place)
+        low, high = self._ordered[min(int(rank) + 1, len(self._ordered) - 1)], self._ordered[int(rank)]
+        sum_level, frame_level = (high + rest * (low - high)).tolist()
+        return sum_level, frame_level
+
+    def lower_until(self, expected: float) -> int:
+        """Go to the lowest levels with fewer alarms than expected; how many there can be, as far as that is known."""
+        below, above, n_most = 0.0, max(1.0, expected / 2), 0
+        while True:
+            above = min(above, self._last)
+            n_found = self._count(above)
+            n_most = max(n_most, n_found)
+            if n_found >= expected or above == self._last:
+                break
+            below, above = above, FACTOR * above
+        if n_found < expected:
+            self._n_above = self._last
+            return n_most
+        while above - below > 1e-3 * above:
+            middle = (below + above) / 2
+            if self._count(middle) < expected:
+                below = middle
+            else:
+                above = middle
+        self._n_above = below
+        return n_most
+
+    def beyond(self, expected: float) -> tuple[float, float]:
+        """Levels from generalised Pareto tails of the highest declustered peaks, either for half of the alarms."""
+        self.lower_until(REACH)
+        reached = self.levels()
+        self.lower_until(N_PEAKS)
+        levels = []
+        for least, level, heights in zip(reached, self.levels(), self._heights.T, strict=True):
+            peaks = _declustered(self._places[heights > level], heights[heights > level], self._hold_off)
+            ratio = math.log(max(2 * len(peaks) / expected, 1.0))
+            shape, spread = pareto_tail(peaks - level)
+            levels.append(max(least, level + spread * (math.expm1(shape * ratio) / shape if shape > 0 else ratio)))
+        return levels[0], levels[1]
+
+    def _count(self, n_above: float) -> int:
+        """Alarms in the normal data, by the rule of `Watch`."""
+        sum_level, frame_level = self.levels(n_above)
+        n_found, owner, newest = 0, -1.0, 0.0
+        for place in np.flatnonzero((self._heights > (sum_level, frame_level)).any(axis=1)).tolist():
+            sequence, first, _ = self._places[place].tolist()
+            total = 0.0
+            for t, value in enumerate(self._values[place]):
+                total, cause = advance(total, value, sum_level, frame_level)
+                if cause > 0:
+                    n_found += sequence != owner or first + t - newest > self._hold_off
+                    owner, newest = sequence, first + t
+        return n_found
+
+
+def _declustered(places: Array, heights: Array, hold_off: int) -> Array:
     """Heights of clusters: excursions of one sequence that are at most `hold_off` time steps apart are of one."""
-    if len(excursions) == 0:
+    if len(places) == 0:
         return np.empty(0)
-    sequence, first, last, height = excursions.T
+    sequence, first, size = places.T
     begins = np.ones(len(first), dtype=bool)
-    begins[1:] = (sequence[1:] != sequence[:-1]) | (first[1:] - last[:-1] > hold_off)
-    peaks: Array = np.maximum.reduceat(height, np.flatnonzero(begins))
+    begins[1:] = (sequence[1:] != sequence[:-1]) | (first[1:] - (first + size)[:-1] >= hold_off)
+    peaks: Array = np.maximum.reduceat(heights, np.flatnonzero(begins))
     return peaks
