@@ -229,7 +229,11 @@ def test_the_page_on_choosing_runs_and_shows_what_it_says():
     tried = names["table"]
     assert names["model"].classes_.tolist() == [0, 1, 2]
     assert tried.verdict.shape == (len(tried.sigmas), len(tried.rhos))
-    assert names["regular"].score(names["X_new"], names["y_new"]) > 0.7
+    accuracies = [names[one].score(names["X_new"], names["y_new"]) for one in ("plain", "regular")]
+    assert 0.7 < accuracies[0] < accuracies[1]
+    new = names["new_signal"], names["new_activity"]
+    for method in ("smooth", "filter", "frame"):
+        assert names["with_context"].score(*new, method=method) > names["without"].score(*new, method=method)
 
 
 def test_the_page_on_troubleshooting_runs_and_shows_what_it_says(capsys):
@@ -268,10 +272,12 @@ def test_the_page_on_getting_started_runs_and_shows_what_it_says(data_folder):
         exec(example, names)
     test = names["test"]
     X, lit, y = test[names["sensors"]], test[names["lit"]], test["state"]
+    columns = ((names["model"], X, y), (names["easier"], lit, y))
+    columns += ((names["moving"], names["new_signal"], names["new_activity"]),)
     for method in ("smooth", "filter", "frame"):
-        row = re.search(rf'"{method}"` \|.*\| ([\d.]+) % \| ([\d.]+) % \|', page)
-        for column, (model, rows) in enumerate(((names["model"], X), (names["easier"], lit)), 1):
-            assert model.score(rows, y, method=method) == pytest.approx(float(row.group(column)) / 100, abs=0.01)
+        row = re.search(rf'"{method}"` \|.*\| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|', page)
+        for said, (model, rows, truth) in zip(row.groups(), columns, strict=True):
+            assert model.score(rows, truth, method=method) == pytest.approx(float(said) / 100, abs=0.01)
     assert names["few"].score(lit, y) > 0.95
     first, *others = names["alarm"].episodes(names["broken"])
     assert (first.begin, first.columns[0][0]) == (600, "temperature")
