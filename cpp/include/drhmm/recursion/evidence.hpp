@@ -1,5 +1,4 @@
-// The evidence of frames: how it is laid out, what can be wrong with it, and how it becomes weights. The only place
-// that knows NaN and infinities.
+// The evidence of frames: how it is laid out, what can be wrong with it, and how NaN and infinities become weights.
 #pragma once
 
 #include <algorithm>

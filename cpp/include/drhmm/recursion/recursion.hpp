@@ -16,6 +16,7 @@
 #include "drhmm/recursion/block_posteriors.hpp"
 #include "drhmm/recursion/block_weights.hpp"
 #include "drhmm/recursion/facts.hpp"
+#include "drhmm/recursion/ranges.hpp"
 #include "drhmm/recursion/stretch.hpp"
 #include "drhmm/system/memory.hpp"
 
@@ -42,8 +43,10 @@ class Recursion {
                                          5 * (stride_ + kPadding) + (answers.counts == nullptr ? 0 : op.n_counts()) +
                                          16)),
         is_careful_(static_cast<std::size_t>(capacity / kBlock), 0),
-        weigher_(evidence_, group, columns_, facts.is_mixing, (550 - kBlock * facts.bits) * kLog2),
-        posteriors_(op, group, answers.posteriors, memory_.data()) {
+        weigher_(evidence_, group, columns_, facts.is_mixing,
+                 (550 - kBlock * facts.bits) * MessageRange<Value, kN>::kLog2),
+        posteriors_(op, group, answers.posteriors, memory_.data()),
+        range_(facts.is_mixing, op.n_states(), stride_) {
     Value* at = memory_.data() + kBlock * columns_ + kLanes<double>;  // after the posteriors
     const auto take = [&](Index n) { return std::exchange(at, at + n); };
     messages = take(capacity * stride_);
@@ -62,12 +65,9 @@ class Recursion {
   Index stride() const { return stride_; }
   Index column_stride() const { return columns_; }
   const Status& status() const { return status_; }
-  bool at_floor() const { return at_floor_; }
-  bool is_hard(int l) const { return !(lane(hard_, l) < 0.5); }
-  void forget_floors() {
-    hard_ = Value{};
-    at_floor_ = false;
-  }
+  bool at_floor() const { return range_.at_floor; }
+  bool is_hard(int l) const { return !(lane(range_.hard, l) < 0.5); }
+  void forget_floors() { range_.forget_floors(); }
 
   // A message of which nothing is known.
   void set_unknown(Value* m) const {
@@ -86,7 +86,7 @@ class Recursion {
     if constexpr (kWeighsOnTheWay) {
       if (facts_.is_mixing && !is_eventful && !needs_start && held_forward<true>(first, m, w, f)) return true;
     }
-    const bool is_far = !weigher_.weigh(first, count, w, hard_) || needs_start;
+    const bool is_far = !weigher_.weigh(first, count, w, range_.hard) || needs_start;
     is_careful = is_eventful || is_far;
     if (is_careful) return eventful_forward(first, count, is_far, m, w, f);
     plain_forward(first, m, w, f);
@@ -115,9 +115,9 @@ class Recursion {
   }
   // b <- A^dt (w .* b), where f and w are those of the frame that b belongs to.
   void step_backward(const Value* f, const Value* w, std::int64_t dt, Value* b) {
-    if (!facts_.is_mixing) drop_unreachable(f, b);
-    rescale<false>(b);
-    if (!facts_.is_mixing) verify(f, b);
+    if (!facts_.is_mixing) range_.drop_unreachable(f, b);
+    range_.template rescale<false>(b);
+    if (!facts_.is_mixing) range_.verify(f, b);
     if (dt == 1) {
       op_.backward(b, w, one_);
       copy_values(one_, stride_, b);
@@ -129,7 +129,7 @@ class Recursion {
   // out (C) <- f .* b, by column and normalised; b null: f alone.
   void posterior_of(const Value* f, const Value* b, double* out) {
     for (Index i = 0; i < n_states(); ++i) two_[i] = b == nullptr ? f[i] : f[i] * b[i];
-    if (b != nullptr && !facts_.is_mixing) verify(f, b);
+    if (b != nullptr && !facts_.is_mixing) range_.verify(f, b);
     posteriors_.keep(two_, 0);
     for (Index c = 0; c < n_columns(); ++c) out[c] = double(posteriors_.row(0)[c]);
   }
@@ -148,8 +148,8 @@ class Recursion {
   }
 
   // Log of the sum of a message before it was rescaled, up to a constant; and that of a start, with the same constant.
-  double level_of(const Value* m) const { return level(0, m); }
-  double level_of_start() const { return scale(0) + kTop * kLog2; }
+  double level_of(const Value* m) const { return range_.level(0, m); }
+  double level_of_start() const { return range_.level_of_start(0); }
 
   // Adds the transitions that were counted so far to the answers, or forgets them.
   void accept_counts() {
@@ -174,8 +174,6 @@ class Recursion {
 
  private:
   static constexpr Index kPadding = 8;  // products of squares may be padded where those of the chain are not
-  static constexpr int kTop = 500;
-  static constexpr double kFloor = 0x1p-450, kMatters = 0x1p-400, kSmallestSum = 0x1p-600;
   static constexpr bool kHeld = kInRegisters<Value, kN>;
   static constexpr bool kWeighsOnTheWay = kHeld && kN <= 4;
   using Weigher = BlockWeights<Value, kN>;
@@ -185,31 +183,6 @@ class Recursion {
   Index n_columns() const { return kN > 0 ? kN : op_.n_columns(); }
   Index stride_here() const { return kN > 0 ? kN : stride_; }
   Index columns_here() const { return kN > 0 ? kN : columns_; }
-
-  DRHMM_INLINE Value sum_of(const Value* m) const { return sum(m, n_states()); }
-
-  // Multiplies by a power of two, so that the sum is at the top; entries that are possible stay above the floor. What
-  // forward messages are divided by is remembered for the likelihood.
-  template <bool is_forward>
-  DRHMM_INLINE void rescale(Value* m) {
-    const Value sum = sum_of(m), floor = same<Value>(kFloor), none{}, one = same<Value>(1.0);
-    hard_ = sum > 0x1p-500 ? hard_ : one;  // also NaN; below, no power of two brings it to the top
-    const Bits<Value> biased = biased_exponent(sum);
-    if (is_forward) exponents_ += biased, ++n_rescaled_;
-    const Value factor = power_to_level<Value, kTop>(biased);
-    if (facts_.is_mixing) {
-      for (Index i = 0; i < stride_here(); ++i) m[i] = m[i] * factor;
-      return;
-    }
-    Value least = one;
-    for (Index i = 0; i < stride_here(); ++i) {
-      const Value x = m[i] * factor;
-      const Value held = x > floor ? x : floor;
-      m[i] = x > none ? held : none;
-      least = m[i] == floor ? none : least;
-    }
-    if (!at_floor_) at_floor_ = !all_below(one - least, 0.5);
-  }
 
   // ---- evidence
 
@@ -222,11 +195,11 @@ class Recursion {
         weights_of_reachable(log_ratios, n_columns(), reach_, facts_.is_mixing, std::exp2(facts_.bits - 550), w,
                              row_.data(), pivot, status_.column, is_lost);
     if (!status_.ok()) return false;
-    if (is_lost) hard_ = 1;
+    if (is_lost) range_.hard = 1;
     for (Index c = n_columns(); c < columns_here(); ++c) w[c] = Value(0);
-    pivots_ += pivot;
+    range_.pivots += pivot;
     op_.weigh(m, w);
-    rescale<true>(m);
+    range_.template rescale<true>(m);
     return true;
   }
 
@@ -247,10 +220,10 @@ class Recursion {
       }
     }
     if (makes_weights && !all_below(check, HUGE_VAL)) return false;
-    rescale<true>(x);
+    range_.template rescale<true>(x);
     copy_values(x, kN, f + (kBlock - 1) * kN);
     copy_values(x, kN, m);
-    for (Index k = 0; k < kBlock; ++k) pivots_ += weigher_.pivots[k];
+    for (Index k = 0; k < kBlock; ++k) range_.pivots += weigher_.pivots[k];
     return true;
   }
 
@@ -261,9 +234,9 @@ class Recursion {
       for (Index k = 0; k < kBlock; ++k) {
         op_.forward(k == 0 ? m : f + (k - 1) * stride_, w + k * columns_, f + k * stride_);
       }
-      rescale<true>(f + (kBlock - 1) * stride_);
+      range_.template rescale<true>(f + (kBlock - 1) * stride_);
       copy_values(f + (kBlock - 1) * stride_, stride_, m);
-      for (Index k = 0; k < kBlock; ++k) pivots_ += weigher_.pivots[k];
+      for (Index k = 0; k < kBlock; ++k) range_.pivots += weigher_.pivots[k];
     }
   }
 
@@ -281,12 +254,12 @@ class Recursion {
           if (!condition(evidence_.row(t), m, own)) return status_.frame = t, false;
         }
       } else {
-        pivots_ += weigher_.pivots[k];
+        range_.pivots += weigher_.pivots[k];
         op_.weigh(m, own);
         const Value one = same<Value>(1.0);
         // Where the first frame speaks for states that are no start, too much is lost.
-        if (starting != 0 && !facts_.can_start_anywhere) hard_ = sum_of(m) > 0x1p470 ? hard_ : one;
-        rescale<true>(m);
+        if (starting != 0 && !facts_.can_start_anywhere) range_.hard = range_.sum_of(m) > 0x1p470 ? range_.hard : one;
+        range_.template rescale<true>(m);
       }
       copy_values(m, stride_, f + k * stride_);
     }
@@ -334,7 +307,7 @@ class Recursion {
       if ((digits >> k & 1) == 0) continue;
       if (static_cast<std::size_t>(k) >= squares.of.size()) {  // does not fit in double
         for (int l = 0; l < kLanesHere; ++l) {
-          if (dt[l] >> k != 0) put(hard_, l, 1.0);
+          if (dt[l] >> k != 0) put(range_.hard, l, 1.0);
         }
         return;
       }
@@ -347,7 +320,7 @@ class Recursion {
       Value is_on{};
       for (int l = 0; l < kLanesHere; ++l) put(is_on, l, static_cast<double>(dt[l] >> k & 1));
       for (Index i = 0; i < n_states(); ++i) m[i] = is_on > 0.5 ? one_[i] : m[i];
-      if (!facts_.is_mixing) rescale<is_forward>(m);
+      if (!facts_.is_mixing) range_.template rescale<is_forward>(m);
     }
   }
 
@@ -377,9 +350,9 @@ class Recursion {
       const Value* const w = weights + (place + k) * columns_here();
       if constexpr (!kHeld) prefetch_step(place + k - 2);
       if (is_careful || k == count - 1) {
-        if (!facts_.is_mixing) drop_unreachable(f, back);
-        rescale<false>(back);
-        if (!facts_.is_mixing) verify(f, back);
+        if (!facts_.is_mixing) range_.drop_unreachable(f, back);
+        range_.template rescale<false>(back);
+        if (!facts_.is_mixing) range_.verify(f, back);
       }
       if (is_written) {
         if constexpr (kHeld) {
@@ -439,29 +412,6 @@ class Recursion {
     }
   }
 
-  // A backward message without the states that the forward pass cannot be in: they do not count, and left in, their
-  // evidence could outweigh that of all others.
-  DRHMM_INLINE void drop_unreachable(const Value* f, Value* b) const {
-    const Value none{};
-    for (Index i = 0; i < n_states(); ++i) b[i] = f[i] > none ? b[i] : none;
-  }
-
-  // Whether an entry at the floor, of either message, has more than a trace of the posterior.
-  DRHMM_INLINE void verify(const Value* f, const Value* b) {
-    if (!at_floor_) return;
-    const Value floor = same<Value>(kFloor), one = same<Value>(1.0), none{};
-    Value sum{}, held{};
-    for (Index i = 0; i < n_states(); ++i) {
-      const Value p = f[i] * b[i];
-      const Value least = f[i] < b[i] ? f[i] : b[i];
-      const Value share = least > floor ? none : p;
-      held = share > held ? share : held;
-      sum += p;
-    }
-    hard_ = sum > kSmallestSum ? hard_ : one;
-    hard_ = held > sum * kMatters ? one : hard_;
-  }
-
   // Adds p(x_t-1 = i, x_t = j | y) without A_ij, for lanes in which frame t is one of their own and no first one.
   // earlier: f(t-1); back: b(t-1); three_: w(t) .* b(t).
   DRHMM_INLINE void count_transitions(Index step, std::uint8_t starting, const Value* earlier, const Value* back) {
@@ -495,25 +445,13 @@ class Recursion {
       const Index t = group_[l].from + step;
       if (t > group_[l].begin && t <= group_[l].end) close(l, m, t);
       const bool is_starting = (group_.starting(step) >> l & 1) != 0;
-      opened_[l] = is_starting ? scale(l) + kTop * kLog2 : level(l, m);
+      opened_[l] = is_starting ? range_.level_of_start(l) : range_.level(l, m);
     }
   }
   void close(int l, const Value* m, Index t = -1) {
     if (answers_.log_likelihoods == nullptr) return;
-    edges_[l].gains.emplace_back((t < 0 ? group_[l].end : t) - 1, level(l, m) - opened_[l]);
+    edges_[l].gains.emplace_back((t < 0 ? group_[l].end : t) - 1, range_.level(l, m) - opened_[l]);
   }
-  // Log of what all messages have been divided by, and of the sum of one before that.
-  double scale(int l) const {
-    const double exponent = static_cast<double>(exponent_of(l)) - static_cast<double>(n_rescaled_) * (1023 + kTop);
-    return lane(pivots_, l) + kLog2 * exponent;
-  }
-  double level(int l, const Value* m) const { return scale(l) + std::log(lane(sum_of(m), l)); }
-  std::uint64_t exponent_of(int l) const {
-    std::uint64_t exponent;
-    std::memcpy(&exponent, reinterpret_cast<const char*>(&exponents_) + l * 8, sizeof exponent);
-    return exponent;
-  }
-
   void show(Index step, const Value* m, std::vector<double> Edges::* at_begin, std::vector<double> Edges::* at_end) {
     group_.show(step, edges_, at_begin, at_end, [&](int l) {
       std::vector<double> message(static_cast<std::size_t>(n_states()));
@@ -521,8 +459,6 @@ class Recursion {
       return message;
     });
   }
-
-  static constexpr double kLog2 = 0.6931471805599453;
 
   const ChainFacts& facts_;
   const Operator& op_;
@@ -538,10 +474,7 @@ class Recursion {
   Value *one_, *two_, *three_, *other_, *reach_, *sums_;
   std::vector<double> row_;
   Status status_;
-  bool at_floor_ = false;
-  Value hard_{}, pivots_{};
-  Bits<Value> exponents_{};
-  std::int64_t n_rescaled_ = 0;
+  MessageRange<Value, kN> range_;
   double opened_[kLanesHere] = {};
 };
 
