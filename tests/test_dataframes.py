@@ -668,6 +668,14 @@ class TestEpisodes:
         for name in ("begin", "last", "peak"):
             assert_array_equal(column(rows, name), 2 * np.asarray(column(times, name)) + 1)
 
+    @pytest.mark.parametrize("name", ["begin", "last", "peak", "score", "cause", "columns"])
+    def test_a_sequence_column_with_the_name_of_a_result(self, alarm, name):
+        df = self.table(pd.DataFrame, True).rename(columns={"plant": name})
+        with pytest.raises(
+            ValueError, match=f"the column of sequences is '{name}', the name of a column of the result"
+        ):
+            dataframes.episodes(alarm, df, sequence=name, time="minute", step=1)
+
     def test_without_alarms_the_table_is_empty(self, alarm, make):
         found = dataframes.episodes(alarm, self.table(make, False), sequence="plant", time="minute", step=1)
         assert list(column(found, "begin")) == []

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .data.checks import thread_count
-from .data.columns import Columns, Role, remembered, remembered_columns
+from .data.columns import Columns, Role, TableError, remembered, remembered_columns
 from .data.sequences import Sequences
 from .data.tables import NamedColumns
 from .data.times import Step, warn_of_times_among_features
@@ -435,6 +435,8 @@ def episodes(
     nw, model, frame = narwhals(), alarm.model, as_frame(df)
     sequences, columns = _to_infer_from(model, frame, sequence=sequence, time=time, step=step, features=features)
     owner, clock = columns.sequence, columns.time
+    if owner in ("begin", "last", "peak", "score", "cause", "columns"):
+        raise TableError(f"the column of sequences is {owner!r}, the name of a column of the result: rename it")
     found = alarm._episodes_of(sequences, n_threads)
     first = np.cumsum([0, *sequences.lengths]).tolist()
     begin, last, peak = (
