@@ -399,6 +399,13 @@ class TestStream:
         assert (begins["event"], begins["sequence"], begins["frame"]) == ("alarm begins", "p0", episode.begin)
         assert (ends["event"], ends["begin"], ends["end"]) == ("alarm ends", episode.begin, episode.end)
 
+    @pytest.mark.quick
+    def test_events_only(self, folder, columns):
+        text, more = stream_lines(self.strange(columns), last=60), (*self.NAMED, *self.ALARM, "--lag", "2")
+        events = [answer for answer in self.answers(folder, text, *more) if "event" in answer]
+        assert self.answers(folder, text, *more, "--events-only") == events
+        assert len(events) == 2
+
     def test_an_alarm_survives_a_restart(self, folder, columns, tmp_path):
         strange = self.strange(columns)
         more = (*self.ALARM, "--snapshot", tmp_path / "state.json")
@@ -910,6 +917,7 @@ BAD_CALLS = {
         ["fit", "data.csv", "--label", "activity", "--novelty-rate", "0.01", "--output", "x.drhmm"],
         "--novelty-rate goes with --novelty",
     ),
+    "events of no alarm": (["stream", "model.drhmm", "--events-only"], "--events-only goes with --false-alarms"),
     "hold-off alone": (["stream", "model.drhmm", "--hold-off", "5"], "--hold-off goes with --false-alarms"),
     "threads": (["predict", "model.drhmm", "data.csv", "--threads", "0"], "--threads must be at least 1"),
     "seed": (["fit", "data.csv", "--label", "activity", "--output", "x", "--seed", "-1"], "--seed must be at least 0"),

@@ -293,6 +293,7 @@ def _add_stream(commands: Commands) -> None:
         metavar="TIME",
         help="what ends an alarm without evidence for it; 10min, or the novelty duration if no step is known",
     )
+    add("--events-only", action="store_true", help="write lines where alarms begin and end, and no others")
     add("--snapshot", type=Path, metavar="FILE", help="where the state survives a restart")
     add("--every", type=int, default=1000, metavar="N", help="observations between two snapshots")
     add("--bad-lines", choices=("stop", "skip"), default="stop", help="end with an error, or say so and go on")

@@ -174,6 +174,8 @@ def _run(options: argparse.Namespace) -> int:
     if timed and step is None:
         raise ValueError("--time needs --step: the model does not know how much time passes in one step")
     alarm = _alarm(model, options.false_alarms, options.hold_off, step)
+    if options.events_only and alarm is None:
+        raise ValueError("--events-only goes with --false-alarms, or a model that has an alarm")
     repeated = {
         "lag": options.lag,
         **columns,
@@ -198,7 +200,7 @@ def _run(options: argparse.Namespace) -> int:
     with _Lines() as lines:
         try:
             _follow(options, lines, reader, sequences, progress, columns["time"])
-            if options.snapshot is None:
+            if options.snapshot is None and not options.events_only:
                 for followed in sequences:
                     for answer in followed.pending():
                         _wait_for_reader(lines, answer["frame"], followed.sequence)
@@ -264,7 +266,7 @@ def _follow(
                 raise
             _report(str(error))
             continue
-        if answer is not None:
+        if answer is not None and not options.events_only:
             progress.is_due = True
             _say(lines, answer)
             progress.is_due = False
