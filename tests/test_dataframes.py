@@ -268,7 +268,7 @@ class TestPredictFrame:
     def test_the_most_probable_path_has_states_only(self, make, model):
         result = predict(model, make(COLUMNS), method="viterbi")
         assert_array_equal(column(result, "state"), model.predict(X, method="viterbi"))
-        assert "probability" not in drhmm.data.tables.column_names(result)
+        assert "probability" not in drhmm.data.sequences.column_names(result)
 
     def test_the_index_of_pandas_stays(self, model):
         table = pd.DataFrame(COLUMNS, index=np.random.default_rng(0).permutation(200))

@@ -16,8 +16,7 @@ from .data.checks import as_weights
 from .data.columns import remembered_columns
 from .data.hints import by_name
 from .data.labels import UNKNOWN, as_labels, encode
-from .data.sequences import is_list_of_sequences
-from .data.tables import feature_names_of
+from .data.sequences import feature_names_of, is_list_of_sequences
 from .evidence.pooled import PooledEvidence
 from .learning.block_sums import PartialFit
 from .learning.training_frames import SCALE_REASON, UNLABELLED

@@ -18,9 +18,9 @@ from .chain.native_chain import StageChain
 from .chain.transitions import Tempering, tempered
 from .chain.unknown_state import Novelty, among_known
 from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
+from .data.columns import names_mismatch
 from .data.hints import by_name
-from .data.sequences import Sequences, as_sequences
-from .data.tables import feature_names_of, names_mismatch
+from .data.sequences import Sequences, as_sequences, feature_names_of
 from .data.user_warnings import warn
 from .evidence.from_sources import Evidence
 from .evidence.pooled import PooledEvidence

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from .data.checks import thread_count
 from .data.columns import Columns, Role, TableError, remembered, remembered_columns
-from .data.sequences import Sequences
-from .data.tables import NamedColumns
+from .data.sequences import NamedColumns, Sequences
 from .data.times import Step, warn_of_times_among_features
 from .data.user_warnings import warn
 from .judging import evaluation, explanation

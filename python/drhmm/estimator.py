@@ -24,8 +24,7 @@ from .data.checks import (
 )
 from .data.hints import known_settings
 from .data.labels import UNKNOWN, Codes, as_labels, encode, read_labels
-from .data.sequences import Sequences, as_sequences
-from .data.tables import feature_names_of
+from .data.sequences import Sequences, as_sequences, feature_names_of
 from .features.context import LONGEST_WINDOW
 from .features.frames import learn_framing, random_state_of
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of

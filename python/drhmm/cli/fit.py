@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data.checks import Array, Lengths, check_integer, is_missing, shown
-from ..data.sequences import Sequences
-from ..data.tables import NamedColumns
+from ..data.sequences import NamedColumns, Sequences
 from ..data.times import warn_of_times_among_features
 from ..data.user_warnings import warn
 from ..estimator import DensityRatioHMM

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import Array, shown
-from ..data.tables import no_column
+from ..data.columns import no_column
 from ..files.strict_json import unique_names
 from ..model import Model
 from . import values

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data.checks import shown
-from ..data.columns import Columns, TableError
+from ..data.columns import Columns, TableError, no_column
 from ..data.sequences import Sequences
-from ..data.tables import no_column
 from ..data.times import TICKS
 from ..files.strict_json import unique_names
 from ..tables.rows import narwhals, read_sequences, values_of

@@ -1,12 +1,15 @@
-"""Which columns of a table hold what: samples, label, sequence and time; and what a model remembers of them."""
+"""Columns of a table by what they hold, what a model remembers of them, and messages about their names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
-from .tables import as_names, check_text, no_column
+import numpy as np
+import numpy.typing as npt
+
 from .times import Step, as_step
 
 if TYPE_CHECKING:
@@ -202,3 +205,82 @@ def features_of(
             problem = f"features has {name!r} where the model was learned from {expected!r}"
             raise TableError(problem, on_command_line=f"--{problem}")
     return chosen
+
+
+def refuse_equal_names(names: Sequence[Any], argument: str) -> None:
+    """Raise a ValueError if two columns have one name."""
+    known: set[Any] = set()
+    for name in names:
+        if name in known:
+            raise ValueError(f"{argument} has two columns with the name {name!r}")
+        known.add(name)
+
+
+def as_names(names: Any, argument: str = "features") -> list[Any]:
+    """A list of columns; a ValueError for text, whose letters are no names."""
+    if isinstance(names, str):
+        raise ValueError(f"{argument} must be a list of columns, got the text {names!r}: write {argument}=[{names!r}]")
+    return list(names)
+
+
+def check_text(names: Sequence[Any], argument: str) -> None:
+    """Raise a ValueError if a name is not text: numbers say nothing of what a column holds, nor of its place."""
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"{argument} has columns with names that are not strings: {_shown([repr(name) for name in names])}; "
+            "rename the columns to strings, here and in training"
+        )
+
+
+def no_column(name: Any, names: Iterable[Any], index: Sequence[Any] = ()) -> str:
+    """In words, that a table has no such column, which one may be meant, and which there are."""
+    if name in index:
+        return f"no column {name!r}, as it is the index: use df.reset_index()"
+    there = [str(one) for one in names]
+    nearest = [one for one in there if one.lower() == str(name).lower()]
+    nearest = nearest or get_close_matches(str(name), there, n=1, cutoff=0.7)
+    hint = f", did you mean {nearest[0]!r}?" if nearest else ";"
+    listed = ", ".join(one if len(one) <= 60 else one[:57] + "..." for one in there)
+    return f"no column {name!r}{hint} there are {listed}"
+
+
+def values_by_name(sample: Mapping[str, Any], names: Sequence[str] | None) -> list[float]:
+    """The values of one sample in the order of the columns; NaN where there is None."""
+    if names is None:
+        raise ValueError("x is a mapping, but the model was learned without names of columns: give the values in order")
+    for name in names:
+        if name not in sample:
+            raise ValueError(f"x has {no_column(name, sample)}")
+        if isinstance(sample[name], str | bytes):
+            raise ValueError(f"x has {sample[name]!r} in {name!r}: a sample has numbers, or None where one is missing")
+    return [float("nan") if sample[name] is None else sample[name] for name in names]
+
+
+def names_mismatch(names: tuple[str, ...], expected: tuple[str, ...]) -> str | None:
+    """In words, how the columns of a table differ from those of training; None if they do not."""
+    if names == expected:
+        return None
+    missing = [name for name in expected if name not in names]
+    extra = [name for name in names if name not in expected]
+    problems = []
+    if missing:
+        problems.append(f"{_shown(missing)} missing")
+    if extra:
+        problems.append(f"{_shown(extra)} never seen in training")
+    problem = " and ".join(problems) or "another order"
+    return (
+        f"the columns of X are {_shown(names)} ({problem}); "
+        f"the model was learned from {_shown(expected)}, in this order"
+    )
+
+
+def columns_named(which: npt.ArrayLike, names: Sequence[str] | None) -> str:
+    """The columns that are True, in words: by their names in a table, by their numbers otherwise."""
+    columns = np.flatnonzero(which).tolist()
+    shown = _shown([column if names is None else repr(names[column]) for column in columns])
+    return f"column{'s' if len(columns) > 1 else ''} {shown}"
+
+
+def _shown(names: Any, most: int = 8) -> str:
+    shown = [str(name) for name in names[:most]]
+    return ", ".join(shown) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,9 +1,10 @@
-"""The three ways to say where sequences begin, brought to one: rows in order, and lengths."""
+"""X as arrays, tables or lists, and the three ways to say where sequences begin, brought to rows and lengths."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from .checks import (
     is_missing,
     refuse_masked,
 )
-from .tables import as_array, is_table
+from .columns import check_text, refuse_equal_names
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,93 @@ class Sequences:
 def is_list_of_sequences(X: Any) -> bool:
     """Whether X is a list or tuple of two-dimensional arrays or tables (a list of rows is one array)."""
     return isinstance(X, list | tuple) and len(X) > 0 and (getattr(X[0], "ndim", 0) == 2 or is_table(X[0]))
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """An array with the names of its columns: the smallest table there is."""
+
+    values: npt.NDArray[Any]
+    column_names: Sequence[str]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return self.values.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
+
+def column_names(table: Any) -> tuple[Any, ...] | None:
+    """Names of the columns of a table, in order; None for anything else, an array among them."""
+    if not hasattr(table, "shape"):
+        if hasattr(table, "collect_schema"):
+            raise TypeError(f"X is a {type(table).__name__}, whose rows are not there yet; use X.collect()")
+        return None
+    for attribute in ("column_names", "columns"):
+        names = getattr(table, attribute, None)
+        if names is not None and not callable(names):
+            return tuple(names)
+    return None
+
+
+def is_table(values: Any) -> bool:
+    """Whether something has named columns."""
+    return column_names(values) is not None
+
+
+def feature_names_of(X: Any, argument: str = "X") -> tuple[str, ...] | None:
+    """Names of the columns of a table, of the tables of a list or of the values of one row; None without names.
+
+    Names are text, and different from one another. The numbers 0..d-1 in order, which pandas gives, are no names.
+    """
+    if isinstance(X, list | tuple):
+        several = {feature_names_of(part, f"{argument}[{k}]") for k, part in enumerate(X) if is_table(part)}
+        if len(several) > 1:
+            first, second, *_ = sorted(several, key=str)
+            raise ValueError(f"the tables in X have different columns: {first} and {second}")
+        return several.pop() if several else None
+    names = column_names(X)
+    if names is None and getattr(X, "ndim", 0) == 1 and hasattr(X, "iloc"):
+        names = tuple(X.index)  # a row of pandas
+    if not names or _are_numbered(names):
+        return None
+    check_text(names, argument)
+    refuse_equal_names(names, argument)
+    return tuple(str(name) for name in names)
+
+
+def _are_numbered(names: tuple[Any, ...]) -> bool:
+    """Whether names are the numbers 0..d-1, in this order."""
+    return names == tuple(range(len(names))) and all(
+        isinstance(name, Integral) and not isinstance(name, bool) for name in names
+    )
+
+
+def as_array(values: Any) -> Any:
+    """A table as an array, NaN where a value is missing; anything else as it is."""
+    if not is_table(values):
+        return values
+    array = np.asarray(values)
+    if array.dtype.kind in "OUS" and array.ndim == 2:
+        _refuse_text(array, column_names(values) or ())
+    if array.dtype == object and hasattr(values, "isna"):
+        # pandas.NA has no number of its own.
+        array = array.copy()
+        array[np.asarray(values.isna(), dtype=bool)] = np.nan
+    return array
+
+
+def _refuse_text(array: npt.NDArray[Any], names: Sequence[Any]) -> None:
+    """Raise a ValueError for text in a table of samples, with its column and row."""
+    for name, column in zip(names, array.T, strict=True):
+        for row, value in enumerate(column):
+            if isinstance(value, str | bytes):
+                raise ValueError(
+                    f"column {name!r} holds text, {value!r} at row {row}, and samples are numbers: leave it out, or "
+                    "make numbers of it"
+                )
 
 
 def as_sequences(X: Any, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Sequences:

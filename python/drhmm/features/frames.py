@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .. import _core
 from ..data.checks import LARGEST, Array, FrozenArrays, Lengths
-from ..data.tables import columns_named
+from ..data.columns import columns_named
 from ..data.user_warnings import warn
 
 #: Frames per centre among which centres are looked for; more frames than that are sampled first.

@@ -13,8 +13,7 @@ from sklearn.base import clone
 from ..chain.unknown_state import among_known
 from ..data.checks import Lengths, as_values, check_integer, thread_count
 from ..data.labels import as_labels, encode
-from ..data.sequences import Sequences, as_sequences
-from ..data.tables import NamedColumns, feature_names_of
+from ..data.sequences import NamedColumns, Sequences, as_sequences, feature_names_of
 from ..data.user_warnings import warn
 from ..estimator import DensityRatioHMM
 from ..features.frames import random_state_of

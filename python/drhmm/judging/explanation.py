@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from ..chain.unknown_state import among_known
 from ..data.checks import Array, check_integer
+from ..data.columns import columns_named
 from ..data.sequences import Sequences
-from ..data.tables import columns_named
 from ..evidence.pool_members import AHEAD
 from ..evidence.pooled import PooledEvidence
 from ..features.frames import random_state_of

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from ..data.checks import Array, Lengths, check_integer, check_number, thread_count
-from ..data.sequences import Sequences, as_sequences
-from ..data.tables import feature_names_of
+from ..data.sequences import Sequences, as_sequences, feature_names_of
 from ..data.user_warnings import warn
 from ..estimator import DensityRatioHMM
 from ..features.frames import random_state_of

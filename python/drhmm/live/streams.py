@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .. import _core
 from ..chain.unknown_state import among_known
 from ..data.checks import LONGEST_GAP, Array, as_matrix, as_sample, as_steps, check_integer, refuse_masked, thread_count
-from ..data.tables import values_by_name
+from ..data.columns import values_by_name
 from ..exceptions import SnapshotError
 from ..recursion import raise_failure
 from . import snapshots

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from ..data.checks import as_matrix, as_steps
 from ..data.labels import UNKNOWN
-from ..data.tables import column_names
+from ..data.sequences import column_names
 from .style import Along, along, as_curves, as_states, color, panels_of, place_of, runs, state_names
 
 #: Lines of the columns: greys, which are the colours of no state, first plain and then dashed.

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data.checks import as_values, is_missing, shown
-from ..data.columns import Columns, TableError
-from ..data.sequences import Sequences, as_sequences, group
-from ..data.tables import as_array, column_names, refuse_equal_names
+from ..data.columns import Columns, TableError, refuse_equal_names
+from ..data.sequences import Sequences, as_array, as_sequences, column_names, group
 from ..data.times import TimeError, exact, gaps, moment, usual_step
 
 if TYPE_CHECKING:
