@@ -1,6 +1,7 @@
 """Settings of the documentation; build it with ``sphinx-build -W --keep-going -n docs OUTPUT``."""
 
 import warnings
+from pathlib import Path
 
 import drhmm
 
@@ -59,9 +60,8 @@ toc_object_entries_show_parents = "hide"
 html_sidebars = {
     page: []
     for page in (
-        *("index", "getting_started", "choosing", "after_fit", "alarms", "production", "troubleshooting", "ecosystem"),
-        *("clusters", "from_hmmlearn", "comparison", "glossary", "mathematics", "mathematics_more", "reliability"),
-        *("platforms", "contributing", "changelog"),
+        *("index", "getting_started", "choosing", "after_fit", "alarms", "production", "ecosystem", "comparison"),
+        *("glossary", "mathematics", "reliability", "contributing", "changelog"),
     )
 }
 html_theme_options = {
@@ -73,3 +73,24 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "comparison": []},
 }
+
+# Addresses of earlier pages lead to the section that has their text now.
+MOVED = {
+    "troubleshooting": "choosing.html#when-results-disappoint",
+    "clusters": "ecosystem.html#many-machines",
+    "from_hmmlearn": "comparison.html#from-hmmlearn",
+    "mathematics_more": "mathematics.html#the-unknown",
+    "platforms": "reliability.html#platforms",
+}
+
+
+def write_moved(app, failure):
+    """Write a page that forwards to the new address for each address in `MOVED`."""
+    for old, new in MOVED.items():
+        page = f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={new}"><a href="{new}">{new}</a>\n'
+        Path(app.outdir, f"{old}.html").write_text(page)
+
+
+def setup(app):
+    """Connect `write_moved` to the end of a build."""
+    app.connect("build-finished", write_moved)

@@ -4,7 +4,7 @@ More data than memory: Dask
 
 What is learned from labelled time steps is a sum over time steps, so that a cluster adds up the statistics of its
 partitions; prediction runs on partitions that hold whole sequences. This example runs on the threads of one machine;
-with a ``distributed.Client`` the same lines run on a cluster (see :doc:`/clusters`).
+with a ``distributed.Client`` the same lines run on a cluster (see :doc:`/ecosystem`).
 """
 
 # %%

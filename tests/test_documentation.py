@@ -157,19 +157,6 @@ def test_the_page_on_alarms_runs_and_finds_the_faults(tmp_path, monkeypatch, cap
     assert (tmp_path / "alarms.png").exists()
 
 
-ECOSYSTEM_EXAMPLES = examples_of("docs/ecosystem.md")
-
-
-def test_the_guide_to_the_ecosystem_runs_from_top_to_bottom(capsys):
-    names = {}
-    for example in ECOSYSTEM_EXAMPLES:
-        exec(example, names)
-    assert names["search"].best_score_ > 0.9
-    assert np.mean(names["held_out"].argmax(axis=1) == names["y"]) > 0.9
-    assert np.mean(names["calibrated"].predict(names["X"][:200]) == names["y"][:200]) > 0.9
-    assert "novelty" in capsys.readouterr().out
-
-
 def test_the_oldest_versions_in_the_guide_are_those_of_the_package():
     guide, package = (ROOT / "docs" / "ecosystem.md").read_text(), (ROOT / "pyproject.toml").read_text()
     floors = {
@@ -182,9 +169,6 @@ def test_the_oldest_versions_in_the_guide_are_those_of_the_package():
     ]
     assert f"(optional) | {', '.join(several)} |" in guide
     assert f"(optional) | {re.search(r'distributed>=([0-9.]+)', package).group(1)} |" in guide
-
-
-CLUSTER_EXAMPLES = examples_of("docs/clusters.md")
 
 
 class FakeGroups:
@@ -205,7 +189,7 @@ class FakeGroups:
         return SimpleNamespace(to_pandas=lambda: pd.concat(results))
 
 
-def test_the_guide_to_clusters_gives_the_same_states_everywhere(monkeypatch, capsys):
+def test_the_page_on_tables_and_clusters_gives_the_same_states_everywhere(monkeypatch, capsys):
     frame = lambda rows: SimpleNamespace(groupBy=lambda name: FakeGroups(rows, name))  # noqa: E731
     session = SimpleNamespace(builder=SimpleNamespace(getOrCreate=lambda: SimpleNamespace(createDataFrame=frame)))
     grouped = SimpleNamespace(from_pandas=lambda rows: SimpleNamespace(groupby=lambda name: FakeGroups(rows, name)))
@@ -214,15 +198,18 @@ def test_the_guide_to_clusters_gives_the_same_states_everywhere(monkeypatch, cap
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(data=grouped))
     names = {}
     with dask.config.set(scheduler="synchronous"):
-        for example in CLUSTER_EXAMPLES:
+        for example in examples_of("docs/ecosystem.md"):
             exec(example, names)
-        expected = names["states"].compute().sort_index()
+        expected = names["predicted_by_dask"].compute().sort_index()
+    assert names["search"].best_score_ > 0.9
+    assert np.mean(names["held_out"].argmax(axis=1) == names["y"]) > 0.9
+    assert np.mean(names["calibrated"].predict(names["X"][:200]) == names["y"][:200]) > 0.9
     for found in (names["spark_states"], names["ray_states"]):
         pd.testing.assert_frame_equal(found.sort_index(), expected, check_dtype=False)
     assert "novelty" in capsys.readouterr().out
 
 
-def test_the_page_on_choosing_runs_and_shows_what_it_says():
+def test_the_page_on_settings_runs_and_shows_what_it_says(capsys):
     names = {}
     for example in examples_of("docs/choosing.md"):
         exec(example, names)
@@ -234,12 +221,6 @@ def test_the_page_on_choosing_runs_and_shows_what_it_says():
     new = names["new_signal"], names["new_activity"]
     for method in ("smooth", "filter", "frame"):
         assert names["with_context"].score(*new, method=method) > names["without"].score(*new, method=method)
-
-
-def test_the_page_on_troubleshooting_runs_and_shows_what_it_says(capsys):
-    names = {}
-    for example in examples_of("docs/troubleshooting.md"):
-        exec(example, names)
     assert (names["counted"].transmat_.diagonal() > 0.99).all()
     assert names["changes"]["eager"] > names["changes"]["careful"]
     assert names["learned_in_blocks"] > 0.9
@@ -294,7 +275,7 @@ def test_the_commands_of_the_page_on_getting_started_run(data_folder, capsys):
 
 def test_hmmlearn_and_its_emissions_on_our_recursions_agree():
     names = {}
-    for example in examples_of("docs/from_hmmlearn.md"):
+    for example in examples_of("docs/comparison.md"):
         exec(example, names)
     np.testing.assert_allclose(names["posteriors"], names["theirs"].predict_proba(names["X"]), atol=1e-9)
 
