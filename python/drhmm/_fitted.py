@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -20,8 +19,6 @@ from .data.sequences import feature_names_of, is_list_of_sequences
 from .evidence.pooled import PooledEvidence
 from .learning.block_sums import PartialFit
 from .learning.training_frames import SCALE_REASON, UNLABELLED
-from .live.alarms import Alarm
-from .live.streams import Stream
 from .model import PATH_METHODS, Model, PathMethod
 
 if TYPE_CHECKING:
@@ -35,13 +32,14 @@ R = TypeVar("R")
 def _twin(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[Any, P], R]:
     """A method of the fitted model as one of the estimator, which has the number of threads among its settings."""
     signature = inspect.signature(method)
-    has_samples = "X" in signature.parameters
+    has_samples, has_threads = ("X" in signature.parameters), ("n_threads" in signature.parameters)
 
     @wraps(method)
     def answer(self: FittedAnswers, /, *arguments: P.args, **named: P.kwargs) -> R:
         X: Any = arguments[0] if arguments else named.get("X")
         model = self._model_for(X) if has_samples and X is not None else self._fitted_model()
-        return method(model, *arguments, **named, n_threads=self.n_threads)  # type: ignore[arg-type]
+        own: dict[str, Any] = {"n_threads": self.n_threads} if has_threads else {}
+        return method(model, *arguments, **named, **own)
 
     own = [one for name, one in signature.parameters.items() if name != "n_threads"]
     answer.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
@@ -114,14 +112,19 @@ class FittedAnswers:
     explain = _twin(Model.explain)
     rank_columns = _twin(Model.rank_columns)
     alarm = _twin(Model.alarm)
+    stream = _twin(Model.stream)
+    stream_batch = _twin(Model.stream_batch)
+    resume = _twin(Model.resume)
+    resume_batch = _twin(Model.resume_batch)
+    summary = _twin(Model.summary)
+    save = _twin(Model.save)
 
-    def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
-        """A live sequence on the model; see `Model.stream`."""
-        return self._fitted_model().stream(lag, alarm=alarm)
+    if not TYPE_CHECKING:
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file for `drhmm.load`; see `Model.save`."""
-        self._fitted_model().save(path)
+        def __getattr__(self, name: str) -> Any:
+            known = not name.startswith("_") and (hasattr(Model, name) or name in Model.__dataclass_fields__)
+            hint = f": the model has it, as in estimator.model_.{name}" if known else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     @by_name
     def score(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -24,6 +24,9 @@ OTHER_NAMES = {
     "startprob_prior": "startprob",
     "n_jobs": "n_threads",
 }
+
+#: Arguments of `drhmm.dataframes`, which knows the columns of a table.
+OF_TABLES = ("label", "sequence", "time", "step", "features")
 
 
 def n_places(method: Callable[..., Any]) -> int:
@@ -48,14 +51,27 @@ def refuse_places(method: Callable[..., Any], arguments: tuple[Any, ...]) -> Non
         )
 
 
+def _meant(name: str, known: Sequence[str]) -> str:
+    """Which of the known names was probably meant by another one, or all of them."""
+    nearest = [OTHER_NAMES[name]] if OTHER_NAMES.get(name) in known else get_close_matches(name, known, n=1)
+    return f": did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(known)}"
+
+
 def by_name(method: Callable[P, R]) -> Callable[P, R]:
-    """A method that says which argument a value without a name was meant to be."""
-    most = n_places(method)
+    """A method that says which argument was meant by a value without a name, or by a name that it does not have."""
+    most, known = n_places(method), list(inspect.signature(method).parameters)
 
     @wraps(method)
     def checked(*arguments: P.args, **named: P.kwargs) -> R:
         if len(arguments) > most:
             refuse_places(method, arguments)
+        for name in named:
+            if name not in known:
+                of_table = (
+                    f": drhmm.dataframes.{method.__name__} has it, for tables with columns of times and sequences"
+                )
+                hint = of_table if name in OF_TABLES else _meant(name, known[1:])
+                raise TypeError(f"{method.__name__} has no argument {name!r}{hint}")
         return method(*arguments, **named)
 
     return checked
@@ -69,9 +85,7 @@ def known_settings(construct: Callable[P, R]) -> Callable[P, R]:
     def checked(*arguments: P.args, **settings: P.kwargs) -> R:
         for name in settings:
             if name not in known:
-                nearest = [OTHER_NAMES[name]] if name in OTHER_NAMES else get_close_matches(name, known, n=1)
-                hint = f": did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(known)}"
-                raise TypeError(f"{type(arguments[0]).__name__} has no setting {name!r}{hint}")
+                raise TypeError(f"{type(arguments[0]).__name__} has no setting {name!r}{_meant(name, known)}")
         return construct(*arguments, **settings)
 
     return checked

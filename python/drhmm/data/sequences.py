@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from numbers import Integral
 from typing import Any
 
@@ -186,8 +187,8 @@ def as_array(values: Any) -> Any:
     if not is_table(values):
         return values
     array = np.asarray(values)
-    if array.dtype.kind in "OUS" and array.ndim == 2:
-        _refuse_text(array, column_names(values) or ())
+    if array.dtype.kind in "OUSM" and array.ndim == 2:
+        _refuse_text_and_dates(array, column_names(values) or ())
     if array.dtype == object and hasattr(values, "isna"):
         # pandas.NA has no number of its own.
         array = array.copy()
@@ -195,14 +196,19 @@ def as_array(values: Any) -> Any:
     return array
 
 
-def _refuse_text(array: npt.NDArray[Any], names: Sequence[Any]) -> None:
-    """Raise a ValueError for text in a table of samples, with its column and row."""
+def _refuse_text_and_dates(array: npt.NDArray[Any], names: Sequence[Any]) -> None:
+    """Raise a ValueError for text or a date in a table of samples, with its column and row."""
     for name, column in zip(names, array.T, strict=True):
         for row, value in enumerate(column):
             if isinstance(value, str | bytes):
                 raise ValueError(
                     f"column {name!r} holds text, {value!r} at row {row}, and samples are numbers: leave it out, or "
                     "make numbers of it"
+                )
+            if isinstance(value, date | np.datetime64):
+                raise ValueError(
+                    f"column {name!r} holds dates, {value!s} at row {row}, and samples are numbers: leave it out, or "
+                    f"name it as the times of rows, in drhmm.dataframes.fit(estimator, df, time={name!r})"
                 )
 
 

@@ -243,8 +243,9 @@ class Stream(_Live):
 
     @property
     def label(self) -> Any:
-        """The most probable label of the newest time step."""
-        return self._model.classes[int(self.posterior.argmax())]
+        """The most probable label of the newest time step, a plain value of Python; times stay those of numpy."""
+        label = self._model.classes[int(self.posterior.argmax())]
+        return label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else label
 
     @property
     def novelty(self) -> float:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from ..data.checks import Array, as_floats, check_integer
 from ..data.labels import UNKNOWN
 from ..evidence.calibration import bins_of, error_of
-from .style import as_curves, as_states, axes_or_new, color, place_of, unit_square
+from .style import as_curves, as_states, axes_or_new, color, literal, place_of, unit_square
 
 
 def _confidence(y: Any, probabilities: Any, name: str, names: Any = None) -> tuple[Array, npt.NDArray[np.bool_]]:
@@ -94,7 +94,7 @@ def calibration(y: Any, probabilities: Any, *, names: Any = None, n_bins: int = 
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=0.8, linestyle=":", zorder=0)
     for k, (name, (means, shares, weights)) in enumerate(curves.items()):
         number = f"calibration error {error_of(means, shares, weights):.3f}"
-        axes.plot(means, shares, color=color(k), linewidth=1.2, label=f"{name}: {number}" if name else number)
+        axes.plot(means, shares, color=color(k), linewidth=1.2, label=f"{literal(name)}: {number}" if name else number)
         axes.scatter(means, shares, s=10 + 200 * weights, color=color(k), alpha=0.8, linewidth=0)
     axes.legend(frameon=False, fontsize=9, loc="best")
     unit_square(axes, "probability that was given", "share of time steps where it came true")

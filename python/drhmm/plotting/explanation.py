@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
 
-from .style import axes_or_new, color
+from .style import axes_or_new, color, literal
 
 if TYPE_CHECKING:
     from ..judging.explanation import ColumnRanking, Explanation
@@ -22,7 +22,7 @@ def _bars(ax: Axes | None, values: Mapping[str, float]) -> Axes:
     names, sizes = list(values), list(values.values())
     inks = [color(0) if size >= 0 else color(5) for size in sizes]
     bars = axes.barh(range(len(names)), sizes, color=inks)
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), list(map(literal, names)))
     axes.invert_yaxis()
     axes.axvline(0, color="#999999", linewidth=0.8)
     axes.bar_label(bars, [f"{size:+.2f}" for size in sizes], padding=3, fontsize=8)
@@ -65,11 +65,13 @@ def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
     values |= {f"column {name}" if name in values else name: size for name, size in _largest(explained.columns).items()}
     axes = _bars(ax, values)
     axes.set_title(
-        f"row {explained.row}: {explained.label} rather than {explained.other}, log odds {explained.log_odds:.2f}",
+        literal(
+            f"row {explained.row}: {explained.label} rather than {explained.other}, log odds {explained.log_odds:.2f}"
+        ),
         loc="left",
         fontsize=10,
     )
-    axes.set_xlabel(f"nats for {explained.label}")
+    axes.set_xlabel(literal(f"nats for {explained.label}"))
     return axes
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from sklearn.metrics import auc, roc_curve
 
 from ..data.checks import Array, as_floats, refuse_masked
-from .style import as_curves, axes_or_new, color, place_of, unit_square
+from .style import as_curves, axes_or_new, color, literal, place_of, unit_square
 
 
 def _as_events(values: Any, name: str) -> npt.NDArray[np.bool_]:
@@ -127,7 +127,9 @@ def _draw(axes: Axes, curves: dict[str, tuple[tuple[Array, Array], str]]) -> Non
     for name, ((false_alarms, detections), ink) in curves.items():
         rate = _crossing(false_alarms, detections)
         numbers = f"AUC {auc(false_alarms, detections):.3f}, EER {rate:.3f}"
-        axes.plot(false_alarms, detections, color=ink, linewidth=1.6, label=f"{name}: {numbers}" if name else numbers)
+        axes.plot(
+            false_alarms, detections, color=ink, linewidth=1.6, label=f"{literal(name)}: {numbers}" if name else numbers
+        )
         axes.plot(rate, 1 - rate, "o", color=ink, markersize=6, markeredgecolor="white")
     axes.legend(frameon=False, fontsize=9, loc="lower right")
     unit_square(axes, "false alarms: share of steps without the event", "detections: share of steps with the event")

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from ..data.checks import as_matrix, as_steps
 from ..data.labels import UNKNOWN
 from ..data.sequences import column_names
-from .style import Along, along, as_curves, as_states, color, panels_of, place_of, runs, state_names
+from .style import Along, along, as_curves, as_states, color, literal, panels_of, place_of, runs, state_names
 
 #: Lines of the columns: greys, which are the colours of no state, first plain and then dashed.
 GREYS = ("#222222", "#777777", "#AAAAAA")
@@ -23,7 +23,7 @@ DASHES = ("-", "--", ":", "-.")
 
 def _signal(axes: Axes, samples: npt.NDArray[np.float64], columns: Any, parts: list[int], x: Along) -> None:
     """One line per column, broken at gaps; a single column has its name at the axis."""
-    names = [""] * samples.shape[1] if columns is None else [str(name) for name in columns]
+    names = [""] * samples.shape[1] if columns is None else [literal(name) for name in columns]
     if len(names) != samples.shape[1]:
         raise ValueError(f"columns must have one name for each of {samples.shape[1]} columns, got {len(names)}")
     for k, name in enumerate(names):
@@ -40,7 +40,7 @@ def _strip(axes: Axes, states: npt.NDArray[np.int64], name: str, x: Along) -> No
     for begin, end, state in runs(states):
         axes.axvspan(x.borders[begin], x.borders[end], color=color(state), linewidth=0)
     axes.set_yticks([])
-    axes.set_ylabel(name, rotation=0, ha="right", va="center")
+    axes.set_ylabel(literal(name), rotation=0, ha="right", va="center")
 
 
 def _stack(axes: Axes, posteriors: npt.NDArray[np.float64], x: Along) -> None:
@@ -141,7 +141,7 @@ def sequence(
     truth = strips.get("true")
     for axis, (curve, values) in zip(axes[1 + len(strips) :], panels.items(), strict=True):
         _stack(axis, values, x)
-        words = [curve] if curve else []
+        words = [literal(curve)] if curve else []
         if truth is not None and (truth != UNKNOWN).any():
             right = (values.argmax(axis=1) == truth)[truth != UNKNOWN]
             words.append(f"{right.mean():.1%} of time steps right")
@@ -157,5 +157,5 @@ def sequence(
     drawn = axes[0].figure
     drawn.legend(handles=patches, loc=place, ncols=min(n_states, 8), frameon=False, fontsize=9)
     if title is not None:
-        drawn.suptitle(title, x=0.01, ha="left", fontsize=11)
+        drawn.suptitle(literal(title), x=0.01, ha="left", fontsize=11)
     return axes

@@ -84,7 +84,7 @@ def along(times: Any, n_frames: int, first: int = 0) -> Along:
     middles = (places[1:] + places[:-1]) / 2
     half = float(np.median(np.diff(places))) / 2 if n_frames > 1 else 0.5
     borders = np.concatenate([places[:1] - half, middles, places[-1:] + half])
-    return Along(places, borders, str(getattr(times, "name", None) or "time"), is_dates)
+    return Along(places, borders, literal(getattr(times, "name", None) or "time"), is_dates)
 
 
 def unit_square(axes: Axes, across: str, up: str) -> None:
@@ -92,11 +92,17 @@ def unit_square(axes: Axes, across: str, up: str) -> None:
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", xlabel=across, ylabel=up)
 
 
+def literal(name: Any) -> str:
+    """A name as matplotlib shows it letter by letter: a dollar begins no formula, an underscore hides no legend."""
+    text = str(name).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
 def state_names(names: Any, n_states: int) -> list[str]:
     """One name per state."""
     if names is None:
         return [f"state {k}" for k in range(n_states)]
-    given = [str(name) for name in names]
+    given = [literal(name) for name in names]
     if len(given) != n_states:
         raise ValueError(f"names must have one entry for each of the {n_states} states, got {len(given)}: {given}")
     return given

@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 from threadpoolctl import ThreadpoolController
 
 from ..data.checks import thread_count
-from ..data.hints import n_places, refuse_places
+from ..data.hints import by_name
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -42,13 +42,11 @@ def limited_threads(n_threads: int) -> AbstractContextManager[object]:
 
 def with_own_threads(method: Callable[_P, _R]) -> Callable[_P, _R]:
     """A method that keeps all libraries to the `n_threads` of its object, and answers as `by_name` does."""
-    most = n_places(method)
+    checked = by_name(method)
 
     @functools.wraps(method)
     def limited(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        if len(args) > most:
-            refuse_places(method, args)
         with limited_threads(thread_count(args[0].n_threads)):  # type: ignore[attr-defined]
-            return method(*args, **kwargs)
+            return checked(*args, **kwargs)
 
     return limited
