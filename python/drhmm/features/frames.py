@@ -137,15 +137,20 @@ def choose_centers(
     regions have centres too; with a random subset, results depend more on the seed. Where there are too many frames,
     every one of the `classes` (N,) has a fair share of those that are looked at.
     """
-    from sklearn.cluster import kmeans_plusplus
-
     if n_basis >= len(frames):
         return frames.copy()
     n_candidates = CENTER_CANDIDATES * n_basis
     if len(frames) > n_candidates:
         codes = np.zeros(len(frames), dtype=np.int64) if classes is None else classes
         frames = frames[fair_draw(codes, n_candidates, random_state)]
-    _, chosen = kmeans_plusplus(frames, n_basis, random_state=random_state, n_local_trials=1)
+    squares = np.square(frames).sum(axis=1)
+    chosen, nearest = [int(random_state.uniform() * len(frames))], np.full(len(frames), np.inf)
+    while len(chosen) < n_basis:
+        place = chosen[-1]
+        np.minimum(nearest, squares - 2 * (frames @ frames[place]) + squares[place], out=nearest)
+        nearest[place] = 0.0
+        sums = np.cumsum(np.maximum(nearest, 0.0))
+        chosen.append(min(int(np.searchsorted(sums, random_state.uniform() * sums[-1])), len(frames) - 1))
     centers: Array = np.ascontiguousarray(frames[np.sort(chosen)])
     return centers
 
