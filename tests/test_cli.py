@@ -1375,7 +1375,7 @@ class TestDemo:
         assert lines[0] == lines[1]
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "explain", "stream", "info", "demo"])
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "explain", "stream", "info", "rename", "demo"])
 def test_help_has_an_example(command, capsys):
     with pytest.raises(SystemExit) as stopped:
         main([command, "--help"])

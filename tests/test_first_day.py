@@ -148,3 +148,57 @@ def test_the_label_of_a_stream_can_be_sent_on_as_json(kind):
     stream = live.model(kind).stream()
     stream.step(np.zeros(stream.model.n_features))
     assert json.loads(json.dumps(stream.label)) in stream.model.classes.tolist()
+
+
+@pytest.fixture(scope="module")
+def found(data, tmp_path_factory):
+    """A model of states that were found, in a file."""
+    path = tmp_path_factory.mktemp("found") / "model.drhmm"
+    DensityRatioHMM(3, **QUICK).fit(data[0]).save(path)
+    return path
+
+
+NAMED = {0: "calm", 1: "volatile", 2: "crash"}
+
+
+def test_renamed_states_answer_with_their_names_also_live_and_from_a_file(data, found, tmp_path):
+    model = drhmm.load(found)
+    model.rename(NAMED).save(tmp_path / "named.drhmm")
+    named = drhmm.load(tmp_path / "named.drhmm")
+    stream = named.stream()
+    stream.step(data[0][0])
+    assert named.predict(data[0]).tolist() == [NAMED[label] for label in model.predict(data[0]).tolist()]
+    assert stream.label in NAMED.values()
+
+
+def test_drhmm_rename_replaces_the_file_or_writes_another(found, tmp_path):
+    other = tmp_path / "other.drhmm"
+    assert main(["rename", str(found), "0=calm", "1=a=b", "2=crash", "--output", str(other)]) == 0
+    assert drhmm.load(found).classes.tolist() == [0, 1, 2]
+    assert main(["rename", str(other), "a=b=volatile"]) == 0
+    assert drhmm.load(other).classes.tolist() == ["calm", "volatile", "crash"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        ({3: "calm"}, r"labels has 3, which is no label of the model: \[0, 1, 2\]"),
+        ({0: "calm"}, "labels leaves 1 as it is, beside text: give every state a name"),
+        ({0: 1}, "labels gives 1 to 2 states: their names must differ"),
+        ({0: "calm", 1: "", 2: "crash"}, "labels has '' as a name, which stands for an unknown label"),
+        ({0: None}, "labels has None as a name, which stands for an unknown label"),
+    ],
+)
+def test_names_that_states_cannot_have(found, labels, problem):
+    with pytest.raises(ValueError, match=problem):
+        drhmm.load(found).rename(labels)
+
+
+def test_drhmm_rename_names_the_labels_that_there_are(found, capsys):
+    assert main(["rename", str(found), "3=calm"]) == 2
+    assert "'3=calm' is not OLD=NEW with a label of the model, 0, 1, 2" in capsys.readouterr().err
+
+
+def test_no_false_alarms_at_all_cannot_be_asked_for(found, capsys):
+    assert main(["stream", str(found), "--false-alarms", "0/7d"]) == 2
+    assert "must be a positive number in a time, such as 1/7d" in capsys.readouterr().err

@@ -20,6 +20,7 @@ from .chain.unknown_state import Novelty, among_known
 from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .data.columns import names_mismatch
 from .data.hints import by_name
+from .data.labels import plain_labels
 from .data.sequences import Sequences, as_sequences, feature_names_of
 from .data.user_warnings import warn
 from .evidence.from_sources import Evidence
@@ -104,6 +105,11 @@ class Inference:
     def n_states(self) -> int:
         """Number of known states."""
         return len(self.classes)
+
+    @property
+    def labels(self) -> list[Any]:
+        """The label of each state as a plain value of Python."""
+        return plain_labels(self.classes)
 
     @property
     def n_features(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from ._inference import METHODS, PATH_METHODS, Inference, Method, PathMethod
 from .data.checks import Array, thread_count
 from .data.hints import by_name
+from .data.labels import renamed
 from .data.sequences import Sequences
 from .data.times import Step
 from .evidence.pooled import PooledEvidence
@@ -112,7 +114,7 @@ class Model(Inference):
     >>> len(model.resume_batch(batch.snapshot()))
     4
 
-    In a file:
+    In a file, with names for the states:
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -120,6 +122,8 @@ class Model(Inference):
     ...     served = drhmm.load(pathlib.Path(folder, "model.drhmm"))
     >>> served.fingerprint == model.fingerprint
     True
+    >>> served.rename({0: "home", 1: "road", 2: "work"}).predict(X[:1])
+    array(['home'], dtype='<U4')
     """
 
     def _check_kept_alarm(self) -> None:
@@ -362,6 +366,21 @@ class Model(Inference):
         from .live.alarms import make_alarm
 
         return make_alarm(self, excursions, false_alarms, per, hold_off, step, source)
+
+    def rename(self, labels: Mapping[Any, Any]) -> Model:
+        """The model with other labels for some of its states, such as names for states that were found.
+
+        Parameters
+        ----------
+        labels : mapping
+            New labels by old ones, such as ``{0: "calm", 1: "volatile"}``. Labels that are not there stay.
+
+        Returns
+        -------
+        Model
+            With another fingerprint: it resumes no streams of this one.
+        """
+        return replace(self, classes=renamed(self.classes, labels))
 
     def with_alarm(self, alarm: Alarm | None) -> Model:
         """The model with an alarm that its streams watch for, and that its file keeps; None takes it away."""

@@ -79,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_explain(commands)
     _add_stream(commands)
     _add_info(commands)
+    _add_rename(commands)
     _add_demo(commands)
     return parser
 
@@ -309,6 +310,19 @@ def _add_info(commands: Commands) -> None:
     )
     command.add_argument("model", type=Path, help="a model file")
     command.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _add_rename(commands: Commands) -> None:
+    command = _add(
+        commands,
+        "rename",
+        "give states other labels",
+        "Write a model with other labels, such as names for states that drhmm fit --states has found.",
+        "drhmm rename stocks.drhmm 0=calm 1=volatile",
+    )
+    command.add_argument("model", type=Path, help="a model file")
+    command.add_argument("labels", nargs="+", metavar="OLD=NEW", help="the label of a state, and the new one")
+    command.add_argument("--output", type=Path, metavar="FILE", help="the model file to write; the same by default")
 
 
 def _add_demo(commands: Commands) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.checks import LARGEST, check_integer, check_number
+from ..data.checks import LARGEST, check_integer
 from ..exceptions import ImpossibleDataError
 from ..files import model_file as io
 from ..files.atomic_write import reserve
@@ -226,12 +226,13 @@ def _alarm(model: Model, false_alarms: str | None, hold_off: str | None, step: f
             raise ValueError("--hold-off goes with --false-alarms")
         return model.own_alarm
     number, slash, period = false_alarms.partition("/")
-    try:
-        asked = check_number(float(number), "--false-alarms", low=0, high=LARGEST, low_open=True)
-    except ValueError:
-        slash = ""
-    if not slash:
-        raise ValueError(f"--false-alarms must be a number in a time, such as 1/7d or 2/10000, got {false_alarms!r}")
+    asked = 0.0
+    with contextlib.suppress(ValueError):
+        asked = float(number)
+    if not 0 < asked <= LARGEST or not slash:
+        raise ValueError(
+            f"--false-alarms must be a positive number in a time, such as 1/7d or 2/10000, got {false_alarms!r}"
+        )
     per = frames_of(period, "the time of --false-alarms", step, low=1, remedy="--step")
     pause = None if hold_off is None else frames_of(hold_off, "--hold-off", step, low=0, remedy="--step")
     return model.alarm(asked, per, pause, step=step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,31 @@ def as_classes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArr
         None if label is None else meant.get(str(label), meant.get(_spelled(label), label)) for label in labels.tolist()
     ]
     return found
+
+
+def plain_labels(classes: npt.NDArray[Any]) -> list[Any]:
+    """Labels as plain values of Python; times stay those of numpy, which lose no digits."""
+    return list(classes) if classes.dtype.kind in "mM" else classes.tolist()
+
+
+def renamed(classes: npt.NDArray[Any], labels: Mapping[Any, Any]) -> npt.NDArray[Any]:
+    """Labels of which some have new names; a ValueError for what is no label, and for two states of one name."""
+    known = plain_labels(classes)
+    for label in labels:
+        if label not in known:
+            raise ValueError(f"labels has {label!r}, which is no label of the model: {shown(known, 200)}")
+    found = [labels.get(label, label) for label in known]
+    if len({isinstance(label, str) for label in found}) > 1:
+        left = next(label for label in known if not isinstance(labels.get(label, label), str))
+        raise ValueError(f"labels leaves {left!r} as it is, beside text: give every state a name")
+    values = as_values(found, "labels")
+    nameless = ~is_known(values, allow_one=True, unknown=None) | np.array([label == "" for label in found])
+    if nameless.any():
+        raise ValueError(f"labels has {found[int(nameless.argmax())]!r} as a name, which stands for an unknown label")
+    for label in found:
+        if found.count(label) > 1:
+            raise ValueError(f"labels gives {label!r} to {found.count(label)} states: their names must differ")
+    return values
 
 
 def _spelled(label: Any) -> str:

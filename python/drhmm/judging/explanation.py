@@ -196,8 +196,8 @@ def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> E
         members = _by_member(model, piece, one, other, n_threads)
     return Explanation(
         sequences.row(place),
-        model.classes[one : one + 1].tolist()[0],
-        model.classes[other : other + 1].tolist()[0],
+        model.labels[one],
+        model.labels[other],
         float(smoothed[one]),
         float(smoothed[other]),
         log_odds,

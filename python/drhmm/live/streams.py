@@ -244,8 +244,7 @@ class Stream(_Live):
     @property
     def label(self) -> Any:
         """The most probable label of the newest time step, a plain value of Python; times stay those of numpy."""
-        label = self._model.classes[int(self.posterior.argmax())]
-        return label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else label
+        return self._model.labels[int(self.posterior.argmax())]
 
     @property
     def novelty(self) -> float:
