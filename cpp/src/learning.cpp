@@ -58,6 +58,7 @@ class SmoothingLoss {
   // of them, and of weights, stay within double's range.
   static constexpr double kSmall = 0x1p-200;
   static constexpr double kLeast = std::numeric_limits<double>::min();
+  static constexpr double kNothing = 0x1p-960;  // what is below says nothing, and its inverse would overflow
 
   Index size() const { return kStates > 0 ? kStates : n_states_; }
 
@@ -152,59 +153,60 @@ class SmoothingLoss {
     return loss - std::log(product);
   }
 
+  // out (S) <- the sum of factors (S) times the rows of a matrix (S, S).
+  void sum_of_rows(const double* matrix, const double* factors, double* out) const {
+    std::fill_n(out, size(), 0.0);
+    for (Index j = 0; j < size(); ++j) {
+      for (Index i = 0; i < size(); ++i) out[i] += factors[j] * matrix[j * size() + i];
+    }
+  }
+
+  // by_transitions (S, S) += P times the sum over t of left_t right_t+1^T; left, right (T, S).
+  void add_products(const std::vector<double>& left, const std::vector<double>& right, Index n_frames,
+                    double* by_transitions) const {
+    using Frames = Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
+    if (n_frames < 2) return;
+    const RowMatrix sums =
+        Frames(left.data(), n_frames - 1, size()).transpose() * Frames(right.data() + size(), n_frames - 1, size());
+    Eigen::Map<RowMatrix>(by_transitions, size(), size()).array() += transitions_.array() * sums.array();
+  }
+
+  // u_{t-1} = a_{t-1} (P r_t) with r_t(j) = u_t(j) / (a_{t-1} P)_j, which takes the place of predicted_t.
   void back_through_forward(Index n_frames, double* by_evidence, double* by_transitions, double* by_start) {
-    const double* const p = transitions_.data();
     double* const u = part_.data();
-    double* const relative = u + size();  // u_t(j) / (a_{t-1} P)_j
     std::fill_n(u, size(), 0.0);
     for (Index t = n_frames - 1; t >= 0; --t) {
       const double* const own = own_.data() + t * size();
-      const double* const predicted = predicted_.data() + t * size();
+      double* const relative = predicted_.data() + t * size();
       for (Index j = 0; j < size(); ++j) {
         u[j] += own[j];
         by_evidence[t * size() + j] = u[j];
-        relative[j] = predicted[j] > 0 ? u[j] / predicted[j] : 0;
+        relative[j] = relative[j] > kNothing ? u[j] / relative[j] : 0;
       }
       if (t == 0) break;
       const double* const before = a_.data() + (t - 1) * size();
-      for (Index i = 0; i < size(); ++i) {
-        double sum = 0;
-        for (Index j = 0; j < size(); ++j) {
-          const double share = before[i] * p[i * size() + j] * relative[j];
-          by_transitions[i * size() + j] += share;
-          sum += share;
-        }
-        u[i] = sum;
-      }
+      sum_of_rows(transposed_.data(), relative, u);
+      for (Index i = 0; i < size(); ++i) u[i] *= before[i];
     }
     for (Index i = 0; i < size(); ++i) by_start[i] += u[i];
+    add_products(a_, predicted_, n_frames, by_transitions);
   }
 
+  // The same with v_t = w_t b_t, which takes the place of w_t, and r_t(i) = u_t(i) / (P v_{t+1})_i, that of own_t.
   void back_through_backward(Index n_frames, double* by_evidence, double* by_transitions) {
-    const double* const p = transitions_.data();
     double* const u = part_.data();
-    double* const next = u + size();
+    double* const sums = u + size();
     std::fill_n(u, size(), 0.0);
-    std::vector<double> v(static_cast<std::size_t>(size()));
     for (Index t = 0; t + 1 < n_frames; ++t) {
-      const double* const own = own_.data() + t * size();
-      for (Index j = 0; j < size(); ++j) {
-        v[static_cast<std::size_t>(j)] = weights_[static_cast<std::size_t>((t + 1) * size() + j)] *
-                                         b_[static_cast<std::size_t>((t + 1) * size() + j)];
-        next[j] = 0;
-      }
-      for (Index i = 0; i < size(); ++i) {
-        double sum = 0;
-        for (Index j = 0; j < size(); ++j) sum += p[i * size() + j] * v[static_cast<std::size_t>(j)];
-        const double relative = sum > 0 ? (u[i] + own[i]) / sum : 0;
-        for (Index j = 0; j < size(); ++j) {
-          const double share = relative * p[i * size() + j] * v[static_cast<std::size_t>(j)];
-          by_transitions[i * size() + j] += share;
-          next[j] += share;
-        }
-      }
-      for (Index j = 0; j < size(); ++j) by_evidence[(t + 1) * size() + j] += u[j] = next[j];
+      double* const relative = own_.data() + t * size();
+      double* const v = weights_.data() + (t + 1) * size();
+      for (Index j = 0; j < size(); ++j) v[j] *= b_[static_cast<std::size_t>((t + 1) * size() + j)];
+      sum_of_rows(transposed_.data(), v, sums);
+      for (Index i = 0; i < size(); ++i) relative[i] = sums[i] > kNothing ? (u[i] + relative[i]) / sums[i] : 0;
+      sum_of_rows(transitions_.data(), relative, u);
+      for (Index j = 0; j < size(); ++j) by_evidence[(t + 1) * size() + j] += u[j] *= v[j];
     }
+    add_products(own_, weights_, n_frames, by_transitions);
   }
 
   Index n_states_;

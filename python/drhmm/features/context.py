@@ -39,6 +39,9 @@ ABOVE_TIES = 1e-6
 #: Time steps whose features are there at the same time.
 BLOCK = 4096
 
+#: Rows nearer than this to one another are in one block.
+NEAR = 100
+
 
 @dataclass(frozen=True)
 class Context(FrozenArrays):
@@ -77,11 +80,19 @@ class Context(FrozenArrays):
         """Number of features."""
         return len(self.mean) * (1 + self.kinds * len(self.windows)) + len(self.bias)
 
-    def blocks(self, samples: Array, lengths: Lengths) -> Iterator[tuple[slice, Array]]:
-        """Rows and their features, block by block."""
-        for first in range(0, len(samples), BLOCK):
-            count = min(BLOCK, len(samples) - first)
-            yield slice(first, first + count), self.native.features(samples, lengths, first, count)
+    def blocks(
+        self, samples: Array, lengths: Lengths, rows: npt.NDArray[np.int64] | None = None
+    ) -> Iterator[tuple[slice, Array]]:
+        """Rows and their features, block by block; with `rows` in ascending order, those near them."""
+        if rows is None:
+            stretches = [(0, len(samples))]
+        else:
+            cuts = np.flatnonzero(np.diff(rows) > NEAR) + 1
+            stretches = [(int(own[0]), int(own[-1]) + 1) for own in np.split(rows, cuts) if len(own) > 0]
+        for begin, end in stretches:
+            for first in range(begin, end, BLOCK):
+                count = min(BLOCK, end - first)
+                yield slice(first, first + count), self.native.features(samples, lengths, first, count)
 
     def features(self, samples: Array, lengths: Lengths) -> Array:
         """Features of all time steps, (T, F)."""

@@ -14,7 +14,7 @@ from ..evidence.pool_members import AHEAD, AheadMember, ContextMember, Sums, add
 from ..evidence.pooled import least_ratio_of
 from ..features.context import MOST_COLUMNS, Context, learn_context, rows_ahead
 from ..features.frames import Framing
-from ..ratios.learner import Learner, Trained
+from ..ratios.learner import Learner, Task, Trained
 from ..ratios.pool import Pool
 from .training_frames import TrainingFrames
 
@@ -41,21 +41,25 @@ def context_sums(
     """
     n_folds = 1 if folds is None else int(folds.max()) + 1
     size, n_states = 1 + past.size, targets.shape[1]
-    weighted = targets * weights[:, None]
-    earlier = np.zeros_like(weighted)
-    np.add.at(earlier, rows_ahead(lengths, AHEAD), weighted)
+    later = rows_ahead(lengths, AHEAD)
     gram = np.zeros((n_folds, size, size))
     moments = np.zeros((n_folds, size, 2 * n_states))
     masses = np.zeros((n_folds, 2 * n_states))
-    both = np.hstack([weighted, earlier])
     for block, features in past.blocks(samples, lengths):
         columns = member.columns(features)
+        both = np.zeros((len(columns), 2 * n_states))
+        both[:, :n_states] = targets[block] * weights[block, None]
+        before = np.arange(max(0, block.start - AHEAD), block.stop)
+        before = before[(later[before] >= block.start) & (later[before] < block.stop)]
+        np.add.at(both[:, n_states:], later[before] - block.start, targets[before] * weights[before, None])
         for fold in range(n_folds) if folds is None else np.unique(folds[block]):
-            own = slice(None) if folds is None else np.flatnonzero(folds[block] == fold)
+            own = slice(None) if folds is None or n_folds == 1 else np.flatnonzero(folds[block] == fold)
             part, weight = columns[own], weights[block][own]
-            gram[fold] += (part * weight[:, None]).T @ part
-            moments[fold] += part.T @ both[block][own]
-            masses[fold] += both[block][own].sum(axis=0)
+            # A product of a matrix with its own transpose takes half the time.
+            rooted = part if (weight == 1).all() else part * np.sqrt(weight)[:, None]
+            gram[fold] += rooted.T @ rooted
+            moments[fold] += part.T @ both[own]
+            masses[fold] += both[own].sum(axis=0)
     found = {}
     for name, states in ((ContextMember.NAME, slice(0, n_states)), (AheadMember.NAME, slice(n_states, None))):
         sums = {"gram": gram, "moment": moments[..., states], "mass": masses[..., states]}
@@ -63,20 +67,22 @@ def context_sums(
     return found
 
 
-def learn_context_members(
-    training: TrainingFrames, past: Context, targets: Array, prior: Array, floor: float
-) -> list[Trained]:
-    """The members that read the context, with their held-out log ratios at the complete frames.
+def learn_context_members(training: TrainingFrames, past: Context, task: Task, floor: float) -> list[Trained]:
+    """The members that read the context, with their held-out log ratios at the drawn frames.
 
     A row that is held out is estimated from the sums of the other folds.
     """
-    samples, lengths, rows = training.samples, training.lengths, training.rows
-    n_rows, n_states = len(samples), targets.shape[1]
+    samples, lengths, prior = training.samples, training.lengths, task.prior
+    n_rows, n_states = len(samples), len(prior)
     everywhere, weights = np.zeros((n_rows, n_states)), np.zeros(n_rows)
-    everywhere[rows], weights[rows] = targets, training.weights
+    everywhere[training.rows], weights[training.rows] = task.targets, training.weights
     folds = np.zeros(n_rows, dtype=np.int64)
-    folds[rows] = training.folds
-    center, spread = _moments(past, samples, lengths, weights)
+    folds[training.rows] = training.folds
+    judged = task.judged
+    rows = training.rows if task.drawn is None else training.rows[task.drawn]
+    later = rows_ahead(lengths, AHEAD)[rows]
+    needed = np.union1d(rows, later)
+    center, spread = _moments(past, samples, lengths, weights, needed)
     start = ContextMember(center, spread, np.zeros(n_states), np.zeros((past.size, n_states)), RIDGES[0])
     sums = context_sums(past, start, samples, lengths, everywhere, weights, folds)
     names, present = (ContextMember.NAME, AheadMember.NAME), np.unique(training.folds)
@@ -87,43 +93,43 @@ def learn_context_members(
         for name in names
         for fold in present
     }
-    solutions = np.stack(
-        [
-            np.hstack([ContextMember.solution(others[name, fold], ridge) for name in names for ridge in RIDGES])
-            for fold in present
-        ]
-    )
-    held_out = np.zeros((n_rows, solutions.shape[2]))
-    for block, features in past.blocks(samples, lengths):
-        columns = start.columns(features)
-        for k, fold in enumerate(present):
-            own = np.flatnonzero(folds[block] == fold)
-            held_out[block.start + own] = columns[own] @ solutions[k]
-    estimates = held_out.reshape(n_rows, len(names), len(RIDGES), n_states)
-    least, later = least_ratio_of(floor, n_states), rows_ahead(lengths, AHEAD)
-    trained = []
-    for k, kind in enumerate((ContextMember, AheadMember)):
-        found = estimates[:, k] if k == 0 else estimates[later, k]
-        losses = (training.weights[:, None, None] * (found[rows] - targets[:, None]) ** 2).sum(axis=(0, 2))
+    solutions = np.zeros((folds.max() + 1, 1 + past.size, len(names) * len(RIDGES) * n_states))
+    for fold in present:
+        found = [ContextMember.solution(others[name, fold], ridge) for name in names for ridge in RIDGES]
+        solutions[fold] = np.hstack(found)
+    estimates = np.zeros((len(needed), len(names), len(RIDGES), n_states))
+    for block, features in past.blocks(samples, lengths, needed):
+        at = slice(*np.searchsorted(needed, (block.start, block.stop)))
+        columns, own_folds = start.columns(features[needed[at] - block.start]), folds[needed[at]]
+        for fold in np.unique(own_folds):
+            own = np.flatnonzero(own_folds == fold)
+            estimates[at.start + own] = (columns[own] @ solutions[fold]).reshape(len(own), *estimates.shape[1:])
+    least, trained = least_ratio_of(floor, n_states), []
+    for k, (kind, read) in enumerate(((ContextMember, rows), (AheadMember, later))):
+        held_out = estimates[np.searchsorted(needed, read), k]
+        losses = (judged.weights[:, None, None] * (held_out - judged.targets[:, None]) ** 2).sum(axis=(0, 2))
         best = int(losses.argmin())
         with np.errstate(divide="ignore"):  # without a floor
-            log_ratios = np.log(np.maximum(found[rows, best] / prior, least))
+            log_ratios = np.log(np.maximum(held_out[:, best] / prior, least))
         total = {key: values.sum(axis=0) for key, values in sums[kind.NAME].items()}
         member = kind(center, spread, start.intercept, start.coefficients, RIDGES[best]).learned_from(total)
         trained.append(Trained(kind.NAME, None, member, log_ratios))
     return trained
 
 
-def _moments(past: Context, samples: Array, lengths: Lengths, weights: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of every feature over the rows that count."""
+def _moments(
+    past: Context, samples: Array, lengths: Lengths, weights: Array, rows: npt.NDArray[np.int64]
+) -> tuple[Array, Array]:
+    """Mean and standard deviation of every feature over those of the rows that count."""
     count, origin, first, second = 0, np.zeros(past.size), np.zeros(past.size), np.zeros(past.size)
-    for block, features in past.blocks(samples, lengths):
+    for block, features in past.blocks(samples, lengths, rows):
         used = features[weights[block] > 0]
         if count == 0 and len(used) > 0:
             origin = used.mean(axis=0)
         count += len(used)
-        first += (used - origin).sum(axis=0)
-        second += ((used - origin) ** 2).sum(axis=0)
+        used -= origin
+        first += used.sum(axis=0)
+        second += np.einsum("nf,nf->f", used, used)
     mean = first / max(count, 1)
     spread = np.sqrt(np.maximum(second / max(count, 1) - mean**2, 0.0)) + LEAST_SPREAD
     return origin + mean, spread

@@ -27,7 +27,7 @@ from ..system.progress import progress_bar
 from ..tuning.kernel_search import Selection
 from ..tuning.scales import Choice, HeldOutSmoothing
 from .context import learn_context_members
-from .training_frames import SCALE_REASON, TYPICAL, TrainingFrames, typical_values
+from .training_frames import SCALE_REASON, TYPICAL, Places, TrainingFrames, typical_values
 
 #: Transition matrix, start and shapes of durations.
 Chain = tuple[Array, Array, Durations | None]
@@ -60,7 +60,7 @@ class Learned:
     """Fitted sources, how much they count, and a chain; ``targets`` are the soft labels they were learned from.
 
     ``choice`` is for smoothing, ``others`` for filtering and single frames; those in ``plain`` take geometric stays.
-    ``past`` is what context members read.
+    ``past`` is what context members read, ``drawn`` the frames that members were judged by if not all.
     """
 
     trained: list[Trained]
@@ -75,6 +75,7 @@ class Learned:
     others: dict[str, Choice] = field(default_factory=dict)
     past: Context | None = None
     plain: set[str] = field(default_factory=set)
+    drawn: Places | None = None
 
     @property
     def selection(self) -> Selection | None:
@@ -113,28 +114,30 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
         transmat, stages = rules.without_shapes.learn(counts, stays)
         chains.append((transmat, startprob, stages))
     targets = training.one_hot()
-    task = training.task(targets)
     smoothing = smoothing_of(training, chains[-1], settings)
+    drawn = training.drawn(smoothing.rows)
+    task = training.task(targets, drawn)
+    rows = training.rows if drawn is None else training.rows[drawn]
     least = least_ratio_of(settings.floor, training.n_states)
 
     def judge(estimates: Array) -> float:
-        return smoothing.best(training.spread(np.log(np.maximum(estimates / task.prior, least))))
+        return smoothing.best(smoothing.spread(np.log(np.maximum(estimates / task.prior, least)), rows))
 
     can_judge = smoothing.can_judge
     if can_judge:
-        task = training.task(targets, judge, progress_bar("cross-validation") if settings.verbose else None)
+        task = replace(task, judge=judge, progress=progress_bar("cross-validation") if settings.verbose else None)
     trained = learner.learn(task, can_judge)
     past = None
     if can_judge and settings.context is not None and settings.evidence_scale is None:
         past = settings.context(training.n_rows / smoothing.n_runs)
-        trained = [*trained, *learn_context_members(training, past, targets, task.prior, settings.floor)]
+        trained = [*trained, *learn_context_members(training, past, task, settings.floor)]
 
     def chosen(kind: str, members: Sequence[Trained], candidates: Sequence[Chain]) -> tuple[Choice, bool]:
         """The choice for a kind of answer, and whether it is the first of two candidates."""
         found: Choice | None = None
         for chain in reversed(candidates):
             judging = smoothing_of(training, chain, settings, kind, task.prior)
-            choice = choice_of(learner, members, judging, training, task.prior, found)
+            choice = choice_of(learner, members, judging, rows, task.prior, found)
             if found is None:
                 found = choice
                 continue
@@ -152,7 +155,7 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
         others["filter"], with_shapes = chosen("filter", live, chains if first else chains[-1:])
         others["frame"], _ = chosen("frame", live, chains[-1:])
         plain = set() if with_shapes else {"filter"}
-    return Learned(trained, choice, targets, *chain, others=others, past=past, plain=plain)
+    return Learned(trained, choice, targets, *chain, others=others, past=past, plain=plain, drawn=drawn)
 
 
 def smoothing_of(
@@ -183,12 +186,12 @@ def choice_of(
     learner: Learner,
     trained: Sequence[Trained],
     smoothing: HeldOutSmoothing,
-    training: TrainingFrames,
+    rows: Places,
     prior: Array,
     near: Choice | None = None,
 ) -> Choice:
-    """Scales, temper and prior shift from the held-out log ratios of all members."""
-    members = {one.name: None if one.held_out is None else training.spread(one.held_out) for one in trained}
+    """Scales, temper and prior shift from the held-out log ratios of all members at some rows."""
+    members = {one.name: None if one.held_out is None else smoothing.spread(one.held_out, rows) for one in trained}
     return smoothing.choose(members, prior, *learner.usual_scales(len(trained)), near)
 
 
@@ -261,16 +264,17 @@ def with_novelty(
 
 
 def _held_out_evidence(model: Model, learned: Learned, training: TrainingFrames) -> Array:
-    """Log w_i of the training frames, (N, S), held out where members have been."""
+    """Log w_i of the training frames, (N, S), held out where members have been; NaN where some were and it was not."""
     logs = np.log(model.prior)
-    total: Array = np.zeros((len(training.frames), model.n_states))
-    total += model.evidence.evidence_scale * model.evidence.prior_shift * (logs - logs.mean())
+    total: Array = np.full((len(training.frames), model.n_states), np.nan)
+    places = slice(None) if learned.drawn is None else learned.drawn
+    total[places] = model.evidence.evidence_scale * model.evidence.prior_shift * (logs - logs.mean())
     scales = model.evidence.scales
     for one in learned.trained:
         if (scale := scales.get(one.name, 0.0)) > 0:
             held_out = one.held_out
             if held_out is None:
                 assert one.source is not None
-                held_out = checked_log_ratios(one.source, training.frames, model.n_states)
-            total += scale * held_out
+                held_out = checked_log_ratios(one.source, training.frames[places], model.n_states)
+            total[places] += scale * held_out
     return total

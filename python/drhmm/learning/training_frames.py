@@ -14,9 +14,7 @@ from ..data.labels import UNKNOWN, Codes
 from ..data.sequences import Sequences
 from ..data.user_warnings import warn
 from ..features.frames import Framing, complete_rows
-from ..system.progress import Progress
 from ..tuning.folds import folds_of
-from ..tuning.kernel_search import Judge
 
 if TYPE_CHECKING:
     from ..ratios.learner import Task
@@ -43,7 +41,11 @@ QUANTILES = (0.1, 0.5, 0.9)
 #: Values that are recorded, at most.
 MOST_RECORDED = 30_000
 
+#: Frames from which on kernel widths and members are judged by a draw of them.
+MOST_DRAWN = 25_000
+
 Quantiles = list[list[list[float | None]]]
+Places = npt.NDArray[np.int64]
 
 
 class TrainingFrames:
@@ -120,12 +122,24 @@ class TrainingFrames:
         known: npt.NDArray[np.bool_] = self.codes[self.rows] != UNKNOWN
         return known
 
-    def task(self, targets: Array, judge: Judge | None = None, progress: Progress | None = None) -> Task:
+    def task(self, targets: Array, drawn: Places | None = None) -> Task:
         """What a ratio source learns from."""
         from ..ratios.learner import Task  # which brings scikit-learn: inference does without
 
-        weighted = self.given_weights is not None
-        return Task(self.frames, targets, self.weights, self.folds, weighted, judge, progress)
+        return Task(self.frames, targets, self.weights, self.folds, self.given_weights is not None, drawn)
+
+    def drawn(self, judged: Places) -> Places | None:
+        """The frames that members are judged by: those of the judged rows, and others where these are few.
+
+        None stands for all frames, which small data are judged by.
+        """
+        if len(self.rows) <= MOST_DRAWN:
+            return None
+        chosen = np.isin(self.rows, judged)
+        if chosen.sum() < MOST_DRAWN // 5:
+            others = np.flatnonzero(~chosen)
+            chosen[others[np.linspace(0, len(others) - 1, MOST_DRAWN // 2).astype(int)]] = True
+        return np.flatnonzero(chosen)
 
     def judged_codes(self) -> Codes:
         """Codes of all rows, unknown where no other fold has a frame of the same class."""

@@ -83,7 +83,7 @@ def learn_unlabelled(
     chain = result.transmat, result.startprob, result.stages
     smoothing = smoothing_of(training, chain, settings)
     trained = best.updates.trained(result.targets, smoothing.can_judge)
-    choice = choice_of(best.learner, trained, smoothing, training, training.task(result.targets).prior)
+    choice = choice_of(best.learner, trained, smoothing, training.rows, training.task(result.targets).prior)
     choice = replace(choice, reason=reason or choice.reason)
     return Learned(trained, choice, result.targets, *chain, result.n_iter, result.converged, result.history)
 

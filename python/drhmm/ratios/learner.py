@@ -184,6 +184,7 @@ class Task:
     """Frames (N, D) to learn from, the probability of each state at each, (N, S), their weights and folds, (N,).
 
     ``judge`` says how good held-out estimates are, if there are labels. ``weighted`` says whether weights were given.
+    ``drawn`` are the frames that members are judged by, in ascending order; None stands for all of them.
     """
 
     frames: Array
@@ -191,6 +192,7 @@ class Task:
     weights: Array
     folds: npt.NDArray[np.int64]
     weighted: bool = False
+    drawn: npt.NDArray[np.int64] | None = None
     judge: Judge | None = None
     progress: Progress | None = None
 
@@ -198,6 +200,11 @@ class Task:
     def prior(self) -> Array:
         """Share of each class."""
         return class_shares(self.targets, self.weights)
+
+    @property
+    def judged(self) -> Task:
+        """The frames that members are judged by."""
+        return self if self.drawn is None else self.rows(self.drawn)
 
     @property
     def given_weights(self) -> Array | None:
@@ -212,6 +219,7 @@ class Task:
             targets=np.ascontiguousarray(self.targets[chosen]),
             weights=np.ascontiguousarray(self.weights[chosen]),
             folds=self.folds[chosen],
+            drawn=None,
         )
 
 
@@ -219,8 +227,8 @@ class Task:
 class Trained:
     """A fitted source and its name in a pool; None stands for a member that reads more than frames.
 
-    ``member`` has the arrays of a native member. ``held_out`` has the log ratios (N, S) of the frames of each fold,
-    learned from the other folds, if they were asked for.
+    ``member`` has the arrays of a native member. ``held_out`` has the log ratios of the drawn frames, learned from the
+    other folds, if they were asked for.
     """
 
     name: str
@@ -281,20 +289,21 @@ class Adapter:
         return [Trained(type(self.source).__name__, fitted, held_out=self._held_out(task) if hold_out else None)]
 
     def _held_out(self, task: Task) -> Array:
-        """Log ratios of every frame from a copy of the source that was fitted without the frame's fold.
+        """Log ratios of every drawn frame from a copy of the source that was fitted without the frame's fold.
 
         A class with fewer than two frames outside the fold is left out, and gets the smallest ratio of the others.
         """
-        log_ratios = np.full_like(task.targets, np.nan)
-        for fold in np.unique(task.folds):
-            held_out, others = task.folds == fold, task.rows(task.folds != fold)
+        judged = task.judged
+        log_ratios = np.full_like(judged.targets, np.nan)
+        for fold in np.unique(judged.folds):
+            held_out, others = judged.folds == fold, task.rows(task.folds != fold)
             enough = np.flatnonzero(others.targets.sum(axis=0) >= FEWEST_FRAMES)
             if len(enough) < min(2, task.targets.shape[1]):
                 continue
             known = others.rows(others.targets[:, enough].sum(axis=1) > 0)
             targets = np.ascontiguousarray(known.targets[:, enough])
             fitted = fit_copy(self.source, known.frames, targets, known.given_weights)
-            own = checked_log_ratios(fitted, task.frames[held_out], len(enough))
+            own = checked_log_ratios(fitted, judged.frames[held_out], len(enough))
             filled = np.repeat(own.min(axis=1, keepdims=True), task.targets.shape[1], axis=1)
             filled[:, enough] = own
             log_ratios[held_out] = filled

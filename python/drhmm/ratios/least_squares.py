@@ -107,12 +107,14 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
         return [member.sums(part.frames, part.targets, part.weights) for part in parts]
 
     def _held_out(self, member: Member, task: Task, sums: list[Sums]) -> Array:
-        """Log ratios (N, S) of the frames of each fold, from the member learned on the other folds."""
-        held_out = np.empty_like(task.targets)
+        """Log ratios of the drawn frames of each fold, from the member learned on the other folds."""
+        judged = task.judged
+        held_out = np.empty_like(judged.targets)
         for k, fold in enumerate(np.unique(task.folds)):
-            others = member.learned_from(added(sums[:k] + sums[k + 1 :]))
-            rows = task.folds == fold
-            held_out[rows] = self._log_ratios(others, task.frames[rows])
+            rows = judged.folds == fold
+            if rows.any():
+                others = member.learned_from(added(sums[:k] + sums[k + 1 :]))
+                held_out[rows] = self._log_ratios(others, judged.frames[rows])
         return held_out
 
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
@@ -121,7 +123,7 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
         return [Trained(fitted.member_.NAME, fitted, fitted.member_, held_out if hold_out else None)]
 
     def held_out(self, task: Task) -> Array:
-        """Held-out log ratios (N, S) for the targets of a task. Only the sums of the member are learned again."""
+        """Held-out log ratios for the targets of a task. Only the sums of the member are learned again."""
         return self._held_out(self.member_, task, self._sums(self.member_, task, np.unique(task.folds)))
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
@@ -341,7 +343,7 @@ class LeastSquares(MemberSource):
         check_width(sigma, centers)
         self.selection_ = None if selection is None else replace(selection, estimates=None)
         member = KernelMember(centers, np.zeros((len(centers), n_states)), sigma, rho)
-        if selection is None or selection.estimates is None:
+        if selection is None or selection.estimates is None or task.drawn is not None:
             return member, None
         with np.errstate(divide="ignore"):
             logs = np.log(np.maximum(selection.estimates / task.prior, least_ratio_of(float(self.floor), n_states)))
@@ -365,6 +367,7 @@ class LeastSquares(MemberSource):
             rho = DEFAULT_RHO
         if "cv" not in (sigma, rho):
             return float(sigma), float(rho), None
+        task = task.judged
         if len(task.frames) < N_FOLDS:
             raise ValueError(
                 f"cross-validation of sigma and rho needs at least {N_FOLDS} frames, one per fold, got "

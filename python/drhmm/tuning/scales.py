@@ -21,8 +21,8 @@ from ..chain.native_chain import StageChain
 from ..chain.transitions import power, tempered, unreachable
 from ..data.checks import LARGEST, Array, Lengths, as_floats, check_number
 
-#: Rows that are judged, about, and rows of a piece of a long sequence among them.
-MOST_JUDGED, PIECE = 20_000, 2000
+#: Rows that are judged, about, with up to so many classes, and fewer with more; rows of a piece of a long sequence.
+MOST_JUDGED, MANY_CLASSES, PIECE = 20_000, 10, 2000
 
 #: Judged frames below which nothing can be said.
 FEWEST = 50
@@ -98,18 +98,21 @@ class Choice:
     objective: float = -np.inf
 
 
-def drawn_parts(codes: npt.NDArray[np.int64], parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The parts (begin, end) of sequences that are judged: all of them, or a draw of about `MOST_JUDGED` rows.
+def drawn_parts(
+    codes: npt.NDArray[np.int64], parts: list[tuple[int, int]], most: int = MOST_JUDGED
+) -> list[tuple[int, int]]:
+    """The parts (begin, end) of sequences that are judged: all of them, or a draw of about `most` rows.
 
     A draw has whole sequences, long ones cut into pieces, evenly spread, and pieces of the classes that it would lack.
     """
-    if sum(end - begin for begin, end in parts) <= MOST_JUDGED:
+    if sum(end - begin for begin, end in parts) <= most:
         return parts
-    pieces = [(at, min(at + PIECE, end)) for begin, end in parts for at in range(begin, end, PIECE)]
+    piece = min(PIECE, most // 10)
+    pieces = [(at, min(at + piece, end)) for begin, end in parts for at in range(begin, end, piece)]
     seen = np.cumsum([end - begin for begin, end in pieces])
     chosen, kept = np.zeros(len(pieces), dtype=bool), 0
     for k, (begin, end) in enumerate(pieces):
-        if kept < MOST_JUDGED * seen[k] / seen[-1]:
+        if kept < most * seen[k] / seen[-1]:
             chosen[k] = True
             kept += end - begin
     held: set[int] = {-1}.union(*(np.unique(codes[slice(*pieces[k])]).tolist() for k in np.flatnonzero(chosen)))
@@ -119,6 +122,12 @@ def drawn_parts(codes: npt.NDArray[np.int64], parts: list[tuple[int, int]]) -> l
             chosen[k] = True
             held |= more
     return [piece for piece, own in zip(pieces, chosen, strict=True) if own]
+
+
+def _softened(log_ratios: Array) -> Array:
+    """Log ratios with their maximum at 0. A held-out estimate of zero is a guess: it excludes nothing."""
+    softened: Array = np.maximum(log_ratios - log_ratios.max(axis=1, keepdims=True), -MOST_NATS)
+    return softened
 
 
 class HeldOutSmoothing:
@@ -175,10 +184,10 @@ class HeldOutSmoothing:
             if changes > 0:
                 parts.append((int(begin), int(end)))
                 self.n_runs += 1 + changes
-        judged = drawn_parts(codes, parts)
+        judged = drawn_parts(codes, parts, MOST_JUDGED * MANY_CLASSES // max(MANY_CLASSES, len(startprob)))
         self.lengths: Lengths = [end - begin for begin, end in judged]
-        self._rows = np.concatenate([np.empty(0, dtype=np.int64), *(np.arange(*part) for part in judged)])
-        self._codes = np.ascontiguousarray(codes[self._rows])
+        self.rows = np.concatenate([np.empty(0, dtype=np.int64), *(np.arange(*part) for part in judged)])
+        self._codes = np.ascontiguousarray(codes[self.rows])
         self.n_judged = int((self._codes >= 0).sum())
         self.transmat, self.startprob = transmat, startprob
         self._chain_at = lru_cache(maxsize=4)(self._make_chain)
@@ -189,6 +198,7 @@ class HeldOutSmoothing:
         self._log_transmat = np.log(np.where(transmat > 0, transmat, 1.0))
         self._log_startprob = np.log(np.where(startprob > 0, startprob, 1.0))
         self.temper = 1.0 if temper is None and cannot else temper
+        self._best_scale = len(JUDGE_SCALES) // 2
 
     @property
     def can_judge(self) -> bool:
@@ -253,18 +263,29 @@ class HeldOutSmoothing:
         transmat, startprob, _ = tempered(self.transmat, self.startprob, temper, np.full(n_states, 1 / n_states))
         return np.ascontiguousarray(transmat), np.ascontiguousarray(startprob)
 
-    def _rows_of(self, log_ratios: Array) -> Array:
-        """The rows that are judged, their maximum at 0. A held-out estimate of zero is a guess: it excludes nothing."""
-        own = log_ratios[self._rows]
-        softened: Array = np.maximum(own - own.max(axis=1, keepdims=True), -MOST_NATS)
-        return softened
+    def spread(self, log_ratios: Array, rows: npt.NDArray[np.int64]) -> Array:
+        """Log ratios of some rows, in ascending order, at those that are judged; NaN where there are none."""
+        places = np.minimum(np.searchsorted(rows, self.rows), len(rows) - 1)
+        spread: Array = np.where((rows[places] == self.rows)[:, None], log_ratios[places], np.nan)
+        return spread
 
     def best(self, log_ratios: Array) -> float:
-        """The smallest loss of one member's log ratios (T, S) over a few scales and tempers, or at those given."""
-        own = self._rows_of(log_ratios)
+        """The smallest loss of log ratios at the judged rows over a few scales and tempers, or at those given."""
+        own = _softened(log_ratios)
         scales = JUDGE_SCALES if self.scales is None else (float(self.scales.max()),)
         tempers = JUDGE_TEMPERS if self.temper is None else (self.temper,)
-        return min(self.value(scale * own, temper) for scale in scales for temper in tempers)
+        return min(self._lowest(own, scales, temper) for temper in tempers)
+
+    def _lowest(self, own: Array, scales: Sequence[float], temper: float) -> float:
+        """The smallest loss over scales, downhill from the scale that was the best before."""
+        found: dict[int, float] = {}
+        best, last = min(self._best_scale, len(scales) - 1), -1
+        while best != last:
+            last, near = best, range(max(best - 1, 0), min(best + 2, len(scales)))
+            found |= {k: self.value(scales[k] * own, temper) for k in near if k not in found}
+            best = min(found, key=found.__getitem__)
+        self._best_scale = best
+        return found[best]
 
     @property
     def shape_lead(self) -> float:
@@ -279,7 +300,7 @@ class HeldOutSmoothing:
         usual: Array,
         near: Choice | None = None,
     ) -> Choice:
-        """What minimises the objective for the held-out log ratios (T, S) of the members.
+        """What minimises the objective for the held-out log ratios of the members at the judged rows.
 
         The objective is (runs / frames) times the loss, as frames are not independent and runs of one state nearly are,
         with pulls towards the starts of the scales, a temper of 1 and no prior shift. Without enough frames to judge,
@@ -293,7 +314,7 @@ class HeldOutSmoothing:
         if not self.can_judge:
             few = f"default, as {self.n_judged} held-out frames have a label to judge by, and {FEWEST} are needed"
             return replace(known, reason=few)
-        judged = np.stack([self._rows_of(member) for member in members.values() if member is not None])
+        judged = np.stack([_softened(member) for member in members.values() if member is not None])
         objective = _Objective(self, judged, prior, starts, given)
         if near is None:
             # Each temper has its own best start; where they lead is compared after a few iterations.
