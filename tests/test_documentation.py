@@ -63,7 +63,7 @@ def public_objects():
         if module == "drhmm.reference":  # modules that are read, not called
             continue
         listed = getattr(importlib.import_module(module), own)
-        yield name, inspect.getdoc(listed)
+        yield name, inspect.getdoc(listed) + inspect.getdoc(importlib.import_module(module))
         if inspect.isclass(listed) and not issubclass(listed, Exception):
             for method, function in inspect.getmembers(
                 listed, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
@@ -74,7 +74,7 @@ def public_objects():
 
 @pytest.mark.parametrize(("name", "text"), [pytest.param(*pair, id=pair[0]) for pair in public_objects()])
 def test_every_public_function_has_an_example(name, text):
-    """Its own, or for a method that of its class."""
+    """Its own, that of its module, or for a method that of its class."""
     called = [line for line in text.splitlines() if line.lstrip().startswith((">>>", "..."))]
     own = name.rpartition(".")[2]
     assert any(own[0].isupper() or own in line for line in called)

@@ -7,6 +7,7 @@ from cases import evidence
 from table import REST, Row, has, measured
 
 from drhmm import recursion
+from drhmm.chain.native_chain import StageChain
 
 
 def smoothing_peers(problem):
@@ -87,7 +88,7 @@ def other_chains(scale, repeats):
         alone = {"smoothing alone": lambda p=problem: recursion.smooth(*p, n_threads=1)}
         goals = {"smoothing alone": None}
         row = Row(f"posteriors and transition counts, S={n_states}", "ns/frame", n_frames * 1e-9, goals=goals)
-        ours = lambda p=problem: recursion.expectation(*p, n_threads=1)[0]  # noqa: E731
+        ours = lambda p=problem: StageChain.of(*p[1:]).expectation(p[0], [len(p[0])], 1)[0]  # noqa: E731
         rows.append(measured(row, ours, alone, few))
         dt = np.random.default_rng(1).integers(1, 8, size=n_frames)
         row = Row(f"smoothing, a gap at every frame, S={n_states}", "ns/frame", n_frames * 1e-9, goals=goals)
@@ -99,7 +100,6 @@ def other_chains(scale, repeats):
 def durations(n_states, n_stages, scale, repeats):
     """Smoothing with stages, beside hmmlearn on the expanded chain."""
     from drhmm.chain.durations import stages_of
-    from drhmm.chain.native_chain import StageChain
     from drhmm.reference import durations as dense
 
     n_frames = max(200, 3000 // scale)

@@ -8,6 +8,34 @@ up to any constant per row. Log-likelihoods work, and so do log posteriors minus
 Where rows are not evenly spaced, `dt` says how many steps of the chain lead to each: 1 where nothing is missing,
 k where k - 1 steps have no row. The first entry of a sequence counts from its start, where it is 1. A gap of any
 length costs one product for each binary digit of dt.
+
+All functions take the arguments of `filter`, and raise the errors that it does.
+
+Examples
+--------
+>>> import numpy as np
+>>> from drhmm import recursion
+>>> problem = np.log([[4.0, 1.0], [1.0, 4.0], [4.0, 1.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
+>>> recursion.filter(*problem).round(3)
+array([[0.8  , 0.2  ],
+       [0.416, 0.584],
+       [0.753, 0.247]])
+>>> recursion.smooth(*problem)[1].round(3), recursion.fixed_lag(*problem, lag=1)[0].round(3)
+(array([0.669, 0.331]), array([0.584, 0.416]))
+>>> recursion.viterbi(*problem)
+array([0, 0, 0])
+>>> best = recursion.viterbi_log_probability(*problem) - recursion.log_likelihood(*problem)
+>>> np.exp(best).round(3)  # posterior probability of that path
+array([0.634])
+>>> paths = recursion.sample_paths(*problem, 10_000, random_state=0)
+>>> bool(np.allclose(paths.mean(axis=0), recursion.smooth(*problem)[:, 1], atol=0.02))
+True
+>>> recursion.transition_posteriors(*problem)[0].round(3)
+array([[0.651, 0.102],
+       [0.018, 0.229]])
+>>> recursion.expected_transitions(*problem).round(3)
+array([[1.303, 0.12 ],
+       [0.12 , 0.458]])
 """
 
 from __future__ import annotations
@@ -140,15 +168,6 @@ def filter(  # noqa: A001
     ------
     ImpossibleDataError
         If the evidence of a time step excludes every state that is possible there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drhmm import recursion
-    >>> A = [[0.9, 0.1], [0.1, 0.9]]
-    >>> recursion.filter(np.log([[4.0, 1.0], [1.0, 4.0]]), A, [0.5, 0.5]).round(3)
-    array([[0.8  , 0.2  ],
-           [0.416, 0.584]])
     """
     return run("filter", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
 
@@ -162,23 +181,7 @@ def smooth(
     dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
-    """Posterior of each state given the whole sequence.
-
-    Parameters and errors as in `filter`.
-
-    Returns
-    -------
-    ndarray of shape (T, S)
-        p(x_t = i | y_1..y_T); rows sum to 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drhmm import recursion
-    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0], [4.0, 1.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
-    >>> recursion.smooth(*problem)[1].round(3)
-    array([0.669, 0.331])
-    """
+    """p(x_t = i | y_1..y_T), shape (T, S): posterior of each state given the whole sequence."""
     return run("smooth", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
 
 
@@ -192,23 +195,10 @@ def fixed_lag(
     dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
-    """Posterior of each state given the past, the present and the next `lag` time steps.
+    """p(x_t = i | y_1..y_min(t+lag, T)), shape (T, S): given the past, the present and the next `lag` time steps.
 
-    Parameters and errors as in `filter`. ``lag=0`` is filtering; a lag of T - 1 or more is smoothing. The lag
-    counts rows, whatever `dt` is between them; the work per row grows with it.
-
-    Returns
-    -------
-    ndarray of shape (T, S)
-        p(x_t = i | y_1..y_min(t+lag, T)); rows sum to 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drhmm import recursion
-    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0], [4.0, 1.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
-    >>> recursion.fixed_lag(*problem, lag=1)[0].round(3)
-    array([0.584, 0.416])
+    ``lag=0`` is filtering; a lag of T - 1 or more is smoothing. The lag counts rows, whatever `dt` is between them; the
+    work per row grows with it.
     """
     problem = _problem(log_ratios, transmat, startprob, lengths, dt)
     lag = min(check_integer(lag, "lag", low=0), len(problem[1]))
@@ -224,23 +214,10 @@ def viterbi(
     dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> npt.NDArray[np.int64]:
-    """Most probable path of each sequence.
+    """Most probable path of each sequence: indices of states, shape (T,).
 
-    Parameters and errors as in `filter`.
-
-    Returns
-    -------
-    ndarray of shape (T,)
-        State indices; of predecessors that are equally probable to the last digit, the lower index wins. With `dt`,
-        the most probable states at the rows, whatever happened between them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drhmm import recursion
-    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0], [4.0, 1.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
-    >>> recursion.viterbi(*problem)
-    array([0, 0, 0])
+    Of predecessors that are equally probable to the last digit, the lower index wins. With `dt`, the most probable
+    states at the rows, whatever happened between them.
     """
     return run("viterbi", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
 
@@ -254,24 +231,10 @@ def viterbi_log_probability(
     dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
-    """Log probability of the most probable path of each sequence, together with its evidence.
+    """Log probability of the most probable path of each sequence, together with its evidence, shape (sequences,).
 
-    Parameters and errors as in `filter`.
-
-    Returns
-    -------
-    ndarray of shape (sequences,)
-        max over paths of log p(x_1..x_T) + sum_t log w_{x_t}(y_t), of the evidence as it is given. Minus
-        `log_likelihood` it is the log posterior probability of the path.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drhmm import recursion
-    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
-    >>> best = recursion.viterbi_log_probability(*problem) - recursion.log_likelihood(*problem)
-    >>> np.exp(best).round(3)
-    array([0.404])
+    max over paths of log p(x_1..x_T) + sum_t log w_{x_t}(y_t), of the evidence as it is given. Minus `log_likelihood`
+    it is the log posterior probability of the path.
     """
     chain, evidence, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
     report, _, log_probabilities = _core.viterbi(chain, evidence, parts, thread_count(n_threads), steps)
@@ -288,24 +251,11 @@ def log_likelihood(
     dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
-    """Log likelihood of each sequence.
+    """Log likelihood of each sequence, shape (sequences,).
 
-    Parameters and errors as in `filter`.
-
-    Returns
-    -------
-    ndarray of shape (sequences,)
-        log sum over paths of p(x_1..x_T) prod_t w_{x_t}(y_t), of the evidence as it is given: where that is
-        log-likelihoods, this is what other packages call score or marginal log likelihood. With ratios to the density
-        of all time steps, it is the gain over independent time steps. A missing time step counts 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drhmm import recursion
-    >>> A = [[0.9, 0.1], [0.1, 0.9]]
-    >>> recursion.log_likelihood(np.log([[4.0, 1.0], [1.0, 4.0]]), A, [0.5, 0.5]).round(3)
-    array([1.493])
+    log sum over paths of p(x_1..x_T) prod_t w_{x_t}(y_t), of the evidence as it is given: where that is
+    log-likelihoods, this is what other packages call score or marginal log likelihood. With ratios to the density of
+    all time steps, it is the gain over independent time steps. A missing time step counts 0.
     """
     return run("log_likelihood", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
 
@@ -335,10 +285,10 @@ def sample_paths(
     Where `smooth` says how probable a state is at one time step, paths answer any question about several: the number of
     changes, the longest stay, the first time of a state. Drawn backwards from filtered posteriors.
 
-    Parameters as in `filter`, and
-
     Parameters
     ----------
+    log_ratios, transmat, startprob, lengths, dt, n_threads
+        As in `filter`.
     n_paths : int
         Number of paths.
     random_state : int, numpy.random.Generator or None
@@ -348,15 +298,6 @@ def sample_paths(
     -------
     ndarray of shape (n_paths, T)
         State indices; with `dt`, at the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drhmm import recursion
-    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
-    >>> paths = recursion.sample_paths(*problem, 10_000, random_state=0)
-    >>> bool(np.allclose(paths.mean(axis=0), recursion.smooth(*problem)[:, 1], atol=0.02))
-    True
     """
     chain, evidence, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
     threads, n = thread_count(n_threads), check_integer(n_paths, "n_paths", low=1)
@@ -404,25 +345,10 @@ def transition_posteriors(
     dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
-    """Posterior of each transition at each step: when changes happened, and between what.
+    """p(x_t = i, x_{t+1} = j | y_1..y_T), shape (T - 1, S, S): when changes happened, and between what.
 
-    Parameters and errors as in `filter`. The answer has (T - 1) S^2 numbers; `expected_transitions` gives their sum
-    without it.
-
-    Returns
-    -------
-    ndarray of shape (T - 1, S, S)
-        p(x_t = i, x_{t+1} = j | y_1..y_T); exact zeros between the last time step of a sequence and the first of the
-        next.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drhmm import recursion
-    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
-    >>> recursion.transition_posteriors(*problem).round(3)
-    array([[[0.404, 0.18 ],
-            [0.011, 0.404]]])
+    Exact zeros between the last time step of a sequence and the first of the next. `expected_transitions` gives the sum
+    without these (T - 1) S^2 numbers.
     """
     chain, evidence, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
     threads, n_states = thread_count(n_threads), evidence.shape[1]
@@ -459,42 +385,13 @@ def expected_transitions(
     lengths: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
-    """Expected number of transitions between states, summed over all sequences.
-
-    Parameters and errors as in `filter`.
-
-    Returns
-    -------
-    ndarray of shape (S, S)
-        sum_t p(x_t = i, x_{t+1} = j | y_1..y_T); nothing is counted across sequences.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drhmm import recursion
-    >>> problem = np.log([[4.0, 1.0], [1.0, 4.0], [4.0, 1.0]]), [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]
-    >>> recursion.expected_transitions(*problem).round(3)
-    array([[1.303, 0.12 ],
-           [0.12 , 0.458]])
-    """
-    return expectation(log_ratios, transmat, startprob, lengths=lengths, n_threads=n_threads)[1]
-
-
-def expectation(
-    log_ratios: npt.ArrayLike,
-    transmat: npt.ArrayLike,
-    startprob: npt.ArrayLike,
-    *,
-    lengths: npt.ArrayLike | None = None,
-    n_threads: int | None = None,
-) -> tuple[Array, Array, float]:
-    """Smoothed posteriors, expected transitions and the log likelihood in one pass: the E step of learning."""
+    """sum_t p(x_t = i, x_{t+1} = j | y_1..y_T), shape (S, S); nothing is counted across sequences."""
     chain, evidence, parts, _ = _problem(log_ratios, transmat, startprob, lengths)
-    return expect(chain, evidence, parts, thread_count(n_threads))
+    return expect(chain, evidence, parts, thread_count(n_threads))[1]
 
 
 def expect(chain: _core.Chain, evidence: Array, lengths: Lengths, n_threads: int) -> tuple[Array, Array, float]:
-    """The same on arguments that have been checked."""
+    """Smoothed posteriors, expected transitions and the log likelihood in one pass: the E step of learning."""
     report, posteriors, counts, log_likelihoods = _core.expectation(chain, evidence, lengths, n_threads)
     _raise(report, lengths)
     return posteriors, counts, float(log_likelihoods.sum())

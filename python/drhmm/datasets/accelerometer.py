@@ -28,14 +28,8 @@ def accelerometer(
 
     Parameters
     ----------
-    n_samples : int
-        Length of the sequence.
-    noise : float
-        Standard deviation of the noise; the waves have amplitudes up to 0.6.
-    stay : float
-        Probability that the activity goes on at the next sample.
-    random_state : int, RandomState or None
-        Seed.
+    n_samples, noise, stay, random_state
+        As in `moons`; the waves have amplitudes up to 0.6.
 
     Returns
     -------
@@ -43,13 +37,6 @@ def accelerometer(
         Acceleration forward, sideways and up.
     y : ndarray of str, shape (n_samples,)
         "rest", "walk", "stairs" or "run".
-
-    Examples
-    --------
-    >>> from drhmm.datasets import accelerometer
-    >>> X, y = accelerometer(2000, random_state=0)
-    >>> X.shape, sorted(set(y.tolist()))
-    ((2000, 3), ['rest', 'run', 'stairs', 'walk'])
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)

@@ -58,13 +58,6 @@ def sensors(
         Samples.
     y : ndarray of str, shape (n_samples,)
         The fault of each sample, or "normal".
-
-    Examples
-    --------
-    >>> from drhmm.datasets import sensors
-    >>> X, y = sensors(2000, faults=("bias", "stuck"), random_state=0)
-    >>> sorted(set(y.tolist()))
-    ['bias', 'normal', 'stuck']
     """
     from sklearn.utils import check_random_state
 

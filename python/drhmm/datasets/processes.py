@@ -6,31 +6,19 @@ import numpy as np
 
 from ..data.checks import Array
 
-#: Samples that are summed at once in `relax`: long enough to be quick, short enough for powers of the decay.
-BLOCK = 200
-
 
 def relax(target: Array, start: float, time_constant: float) -> Array:
-    """x_t = x_{t-1} + (target_t - x_{t-1}) / time_constant from x_{-1} = start: what a slow sensor shows.
+    """x_t = x_{t-1} + (target_t - x_{t-1}) / time_constant from x_{-1} = start: what a slow sensor shows."""
+    from scipy.signal import lfilter
 
-    In blocks: x_t = decay^(t+1) start + sum_s decay^(t-s) target_s / time_constant.
-    """
-    decay = max(1 - 1 / max(time_constant, 1.0), 1e-1)
-    out = np.empty(len(target))
-    powers = decay ** np.arange(1, BLOCK + 1)
-    value = start
-    for begin in range(0, len(target), BLOCK):
-        part = target[begin : begin + BLOCK]
-        power = powers[: len(part)]
-        # The smallest power is far above the range of double where decay >= 0.1 and 200 samples are summed.
-        out[begin : begin + BLOCK] = power * (value + (1 - decay) * np.cumsum(part / power))
-        value = out[begin + len(part) - 1]
+    decay = max(1 - 1 / max(time_constant, 1.0), 0.1)
+    out: Array = lfilter([1 - decay], [1, -decay], target, zi=[decay * start])[0]
     return out
 
 
 def wander(random: np.random.RandomState, n_samples: int, time_constant: float, deviation: float) -> Array:
     """A stationary autoregression of order 1 around 0, with this standard deviation and correlation time."""
-    decay = max(1 - 1 / time_constant, 1e-1)
+    decay = max(1 - 1 / time_constant, 0.1)
     noise = random.standard_normal(n_samples) * np.sqrt(1 - decay**2) / (1 - decay)
     return deviation * relax(noise, random.standard_normal(), time_constant)
 

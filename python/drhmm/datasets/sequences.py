@@ -19,30 +19,7 @@ FREQUENCIES = (0.2, 0.4, 0.6)
 def markov_chain(
     n_samples: int, transmat: Any, startprob: Any = None, *, random_state: Any = None
 ) -> npt.NDArray[np.int64]:
-    """Draw one path of a Markov chain.
-
-    Parameters
-    ----------
-    n_samples : int
-        Length of the path.
-    transmat : array of shape (S, S)
-        Transition probabilities.
-    startprob : array of shape (S,), optional
-        Probabilities of the first state; uniform by default.
-    random_state : int, RandomState or None
-        Seed.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        State indices.
-
-    Examples
-    --------
-    >>> from drhmm.datasets import markov_chain
-    >>> markov_chain(4, [[0.0, 1.0], [1.0, 0.0]], [1.0, 0.0], random_state=0)
-    array([0, 1, 0, 1])
-    """
+    """Draw one path of a Markov chain, indices of states, (n_samples,); `startprob` is uniform by default."""
     check_integer(n_samples, "n_samples", low=1)
     transmat = as_transmat(transmat, len(np.asarray(transmat)))
     n_states = len(transmat)
@@ -101,13 +78,6 @@ def moons(
         Points.
     y : ndarray of shape (n_samples,)
         States 0 and 1.
-
-    Examples
-    --------
-    >>> from drhmm.datasets import moons
-    >>> X, y = moons(500, random_state=0)
-    >>> X.shape, y.shape
-    ((500, 2), (500,))
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
@@ -124,13 +94,6 @@ def rings(
     """Points on three circles around the origin, of radius 1, 2 and 3; the state says on which.
 
     Parameters and returns as in `moons`, with states 0, 1 and 2; `noise` is radial.
-
-    Examples
-    --------
-    >>> from drhmm.datasets import rings
-    >>> X, y = rings(500, random_state=0)
-    >>> X.shape, y.shape
-    ((500, 2), (500,))
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
@@ -146,13 +109,6 @@ def blobs(
     """Three overlapping round clouds with centres 2 apart; the state says from which a point comes.
 
     Parameters and returns as in `moons`, with states 0, 1 and 2; `noise` is the standard deviation of a cloud.
-
-    Examples
-    --------
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(500, random_state=0)
-    >>> X.shape, y.shape
-    ((500, 2), (500,))
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
@@ -176,17 +132,11 @@ def sines(
 
     Parameters
     ----------
-    n_samples : int
-        Length of the sequence.
-    noise : float
-        Standard deviation of the noise.
-    stay : float
-        Probability of staying in a regime.
+    n_samples, noise, stay, random_state
+        As in `moons`.
     durations : (int, int), optional
         The shortest and the longest stay in a regime, both included, instead of `stay`. (20, 40) draws every stay
         from 20 to 40 samples with equal probability. The end of the sequence cuts the last one.
-    random_state : int, RandomState or None
-        Seed.
 
     Returns
     -------
@@ -194,13 +144,6 @@ def sines(
         The signal.
     y : ndarray of shape (n_samples,)
         The regime of each sample: 0, 1 or 2.
-
-    Examples
-    --------
-    >>> from drhmm.datasets import sines
-    >>> X, y = sines(5, random_state=0)
-    >>> X.shape, y
-    ((5, 1), array([1, 1, 1, 1, 1]))
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
@@ -215,22 +158,7 @@ def sines(
 def sines_training(
     n_per_state: int = 200, *, window: int = 4, noise: float = 0.25, random_state: Any = None
 ) -> tuple[list[Array], list[npt.NDArray[np.int64]]]:
-    """One labelled sequence of each regime of `sines`, long enough for `n_per_state` windows.
-
-    Returns
-    -------
-    X : list of ndarray of shape (n_per_state + window - 1, 1)
-        One signal per regime.
-    y : list of ndarray
-        The regime of each sample.
-
-    Examples
-    --------
-    >>> from drhmm.datasets import sines_training
-    >>> X, y = sines_training(100, random_state=0)
-    >>> len(X), X[0].shape
-    (3, (103, 1))
-    """
+    """One labelled sequence of each regime of `sines`, long enough for `n_per_state` windows: lists of X and y."""
     check_integer(n_per_state, "n_per_state", low=1)
     check_integer(window, "window", low=1)
     check_number(noise, "noise", low=0)
