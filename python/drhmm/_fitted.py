@@ -142,24 +142,15 @@ class FittedAnswers:
 
         Parameters
         ----------
-        X : array of shape (T, d), or list of such arrays
-            Samples.
+        X, lengths, sequence_id, dt, method
+            As in `predict`.
         y : array of shape (T,), or list of such arrays, optional
             True labels; time steps of unknown label are left out. Without y, also of an estimator that was fitted with
             labels, the answer is not an accuracy but `Model.gain`: the log likelihood of a time step over that of
             independent time steps, in nats. Score sequences that were not learned from; more is better, and 0 is as
             good as no chain at all.
-        lengths, sequence_id, dt
-            As in `predict_proba`.
         sample_weight : array of shape (T,), or list of such arrays, optional
             Weight of each time step, with labels.
-        method : {"smooth", "filter", "frame", "viterbi"}
-            As in `predict`, with labels.
-
-        Returns
-        -------
-        float
-            Accuracy from 0 to 1, or a gain in nats per time step.
         """
         model = self._model_for(X)  # read once: another thread may be fitting
         if y is None:

@@ -134,11 +134,8 @@ class Model(Inference):
     def summary(self) -> str:
         """What was learned, as text to print; a notebook shows the same as tables.
 
-        Returns
-        -------
-        str
-            The states with their shares of the training frames and mean stays, typical values of each column in each
-            state, transition probabilities as they were counted, and what cross-validation chose.
+        The states with their shares of the training frames and mean stays, typical values of each column in each state,
+        transition probabilities as they were counted, and the choices of cross-validation.
         """
         from .judging.summary import as_text
 
@@ -168,17 +165,9 @@ class Model(Inference):
     ) -> Array:
         """How little the known states account for each time step: log w_*, the evidence for the unknown in nats, (T,).
 
-        Parameters
-        ----------
-        X, lengths, sequence_id, dt, n_threads
-            As in `predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (T,), or list of such arrays
-            Above 0 where the time step alone speaks for the unknown; NaN where a time step is missing. With
-            ``novelty_evidence="paper"`` it is q_* = 1 - sum_i q_i(y_t), in [0, 1], close to 1 far from all training
-            data.
+        Above 0 where the time step alone speaks for the unknown; NaN where a time step is missing. With
+        ``novelty_evidence="paper"`` it is q_* = 1 - sum_i q_i(y_t), in [0, 1], close to 1 far from all training data.
+        Arguments as in `predict_proba`.
         """
         self.check_novelty()
         sequences, threads, evidence = self.read(X, lengths, sequence_id, dt), thread_count(n_threads), self.evidence
@@ -222,21 +211,10 @@ class Model(Inference):
         lag: int | None = None,
         n_threads: int | None = None,
     ) -> Array:
-        """Probability that the state at each time step is none of the known ones.
+        """Probability that the state at each time step is none of the known ones, (T,).
 
-        Parameters
-        ----------
-        X, lengths, sequence_id, dt, n_threads
-            As in `predict_proba`.
-        method : {"filter", "smooth"}
-            Given the past and the present, for alarms, or given the whole sequence.
-        lag : int, optional
-            With "smooth": given the past, the present and the next `lag` time steps only.
-
-        Returns
-        -------
-        ndarray of shape (T,), or list of such arrays
-            Of a model that was learned with ``novelty=True``.
+        Of a model that was learned with ``novelty=True``: given the past and the present, for alarms, or with "smooth"
+        given the whole sequence. Arguments as in `predict_proba`.
         """
         self.check_novelty()
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, ("filter", "smooth"), lag, n_threads)
@@ -296,14 +274,7 @@ class Model(Inference):
         This is how much a column moves the answers, right or wrong. Whether it makes them better, cross-validation
         without it says.
 
-        Parameters
-        ----------
-        X, lengths, sequence_id, dt, n_threads
-            As in `predict_proba`.
-        n_frames : int
-            Time steps to look at, at most.
-        random_state : int, RandomState or None
-            Seed of the time steps.
+        At most `n_frames` time steps are drawn, with the seed `random_state`. Other arguments as in `predict_proba`.
 
         Returns
         -------
@@ -430,20 +401,11 @@ class Model(Inference):
         return resume_batch(self, snapshot, n_threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, for `drhmm.load`.
+        """Write the model to one file, by custom with the ending ``.drhmm``, for `drhmm.load`.
 
-        The file holds arrays and JSON (safetensors), never code. It is complete or not there: the bytes go to a
-        temporary file in the same folder, to the disk, and then take the name.
-
-        Parameters
-        ----------
-        path : path
-            The file, by custom with the ending ``.drhmm``.
-
-        Raises
-        ------
-        ValueError
-            If the evidence is an object that only pickle can save.
+        The file holds arrays and JSON (safetensors), never code: a ValueError refuses evidence that only pickle can
+        save. It is complete or not there: the bytes go to a temporary file in the same folder, to the disk, and then
+        take the name.
         """
         from .files.model_file import save
 

@@ -169,7 +169,9 @@ def from_bytes(content: bytes) -> Model:
         tensors, described = _tensors(content), {name: metadata[name] for name in DESCRIPTION}
         found = digest(described, tensors)
         model = Model(**parts_of(tensors, described), **_extras(metadata))
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+    except KeyError as error:
+        raise ModelFormatError(f"the file does not hold a model: there is no entry {error}") from None
+    except (ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise ModelFormatError(f"the file does not hold a model: {error}") from None
     if found != metadata["fingerprint"]:
         raise ModelFormatError("the file is damaged: its fingerprint is not that of the model in it")

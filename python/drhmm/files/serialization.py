@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..chain.durations import Durations
 from ..chain.transitions import Tempering
 from ..chain.unknown_state import Novelty
-from ..data.checks import LARGEST, Array, as_startprob, as_transmat, check_integer, check_number, shown
+from ..data.checks import LARGEST, Array, as_startprob, as_transmat, check_bool, check_integer, check_number, shown
 from ..evidence.pool_members import KINDS, N_EDGES, AheadMember, ContextMember, Member
 from ..evidence.pooled import PooledEvidence
 from ..evidence.score_pvalues import LARGEST_SHAPE, N_KNOTS, ScoreTable
@@ -37,8 +37,8 @@ TEMPERED = {"untempered.transmat": "S S", "untempered.startprob": "S", "untemper
 #: Axes of the arrays of evidence for the unknown: C kernel centres, knots, and excursions of three numbers each.
 NOVELTY = Densities.AXES | {"knots": "2 knots", "pvalues": "2 knots", "values": "values", "places": "places 3"}
 
-#: Its numbers, those of each score as a list of two.
-NOVELTY_NUMBERS = ("width", "shapes", "spreads", "scales", "joint", "least", "n_frames", "n_outliers")
+#: Those of its numbers that are pairs, one for each score.
+NOVELTY_PAIRS = ("shapes", "spreads", "scales")
 
 #: Bounds of the numbers in a description; those of all others are positive numbers up to the largest.
 BOUNDS = {
@@ -70,13 +70,8 @@ MOST_PADDING = 4
 def tensors_of(model: Model) -> dict[str, Array]:
     """The arrays of a model; those of its evidence only where it is a pool of our own members."""
     framing = model.evidence.framing
-    tensors = {
-        "mean": framing.mean,
-        "scale": framing.scale,
-        "transmat": model.transmat,
-        "startprob": model.startprob,
-        "prior": model.prior,
-    }
+    tensors = {"mean": framing.mean, "scale": framing.scale, "prior": model.prior}
+    tensors |= {"transmat": model.transmat, "startprob": model.startprob}
     if isinstance(model.evidence, PooledEvidence):
         tensors["evidence_prior"] = model.evidence.prior
         for name, member in model.evidence.members.items():
@@ -102,15 +97,14 @@ def _novelty_arrays(evidence: NoveltyEvidence) -> dict[str, Array]:
 def _describe_novelty(evidence: NoveltyEvidence | None) -> dict[str, Any] | None:
     if evidence is None:
         return None
+    excursions, tables = evidence.excursions, evidence.tables
     return {
         "width": evidence.densities.width,
-        "shapes": [table.shape for table in evidence.tables],
-        "spreads": [table.spread for table in evidence.tables],
+        "shapes": [table.shape for table in tables],
+        "spreads": [table.spread for table in tables],
         "scales": list(evidence.scales),
         "joint": evidence.joint,
-        "least": evidence.excursions.least,
-        "n_frames": evidence.excursions.n_frames,
-        "n_outliers": evidence.excursions.n_outliers,
+        **{name: getattr(excursions, name) for name in ("least", "n_frames", "n_outliers")},
     }
 
 
@@ -211,7 +205,6 @@ def _plain(label: Any) -> Any:
 
 def decode_classes(described: Any, n_states: int) -> npt.NDArray[Any]:
     """Labels as `encode_classes` described them."""
-    _check_keys(described, ("dtype", "values"), "classes")
     name, values = described["dtype"], described["values"]
     if not isinstance(name, str) or not isinstance(values, list) or len(values) != n_states:
         raise ValueError(f"classes must be {n_states} labels and their dtype")
@@ -236,12 +229,6 @@ def decode_classes(described: Any, n_states: int) -> npt.NDArray[Any]:
     if encode_classes(classes)["values"] != values or len(set(values)) != n_states:
         raise ValueError(f"classes {shown(values)} are not {n_states} different labels of dtype {name!r}")
     return classes.astype(dtype.newbyteorder("="), copy=False)
-
-
-def _check_keys(described: Any, names: tuple[str, ...], what: str) -> None:
-    if not isinstance(described, dict) or set(described) != set(names):
-        found = sorted(described) if isinstance(described, dict) else described
-        raise ValueError(f"{what} must have the entries {', '.join(sorted(names))}, found {shown(found)}")
 
 
 def _number(described: Mapping[str, Any], name: str) -> float:
@@ -279,106 +266,81 @@ def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window:
 
 
 def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a `Model` from arrays and description; a ValueError says what is wrong with them."""
-    evidence, temper = description["evidence"], _number(description, "temper")
-    _check_keys(evidence, ("kind", "window", "floor", "least_ratio", "prior_shift", "members", "past"), "evidence")
-    if evidence["kind"] != "pool":
-        raise ValueError(f"evidence of the kind {evidence['kind']!r} cannot be read from a file")
+    """The arguments of a `Model` from arrays and description; a ValueError says what is wrong with them.
+
+    An entry that is missing, or of another type than it should be, ends in the error of its first use.
+    """
+    evidence, novelty, temper = description["evidence"], description["novelty"], _number(description, "temper")
     described = evidence["members"]
-    if not isinstance(described, dict) or not described or not set(described) <= set(KINDS):
-        raise ValueError(f"the members must be some of {', '.join(KINDS)}, found {described!r}")
+    if evidence["kind"] != "pool" or not described or not set(described) <= set(KINDS):
+        raise ValueError(f"evidence must be a pool of some of {', '.join(KINDS)}, found {shown(evidence)}")
     axes = dict(TENSORS) if temper == 1 else TENSORS | TEMPERED
-    novelty = description["novelty"]
-    if novelty is not None:
-        _check_keys(novelty, ("rate", "duration", "evidence"), "novelty")
-        if novelty["evidence"] is not None:
-            axes |= {f"novelty.{name}": letters for name, letters in NOVELTY.items()}
-    for name in described:
-        axes |= {f"{name}.{array}": letters for array, letters in KINDS[name].AXES.items()}
-    if evidence["past"] is not None:
-        axes |= {f"past.{array}": letters for array, letters in Context.AXES.items()}
+    groups = [(name, KINDS[name].AXES) for name in described]
+    groups += [("novelty", NOVELTY)] if novelty is not None and novelty["evidence"] is not None else []
+    groups += [("past", Context.AXES)] if evidence["past"] is not None else []
+    axes |= {f"{name}.{array}": letters for name, own in groups for array, letters in own.items()}
     window = check_integer(evidence["window"], "window", low=1)
     check_tensors(tensors, axes, window)
-    unknown = None
-    if novelty is not None:
-        unknown = _decode_novelty(novelty["evidence"], tensors)
-        novelty = Novelty(novelty["rate"], novelty["duration"])
-    floor = check_number(evidence["floor"], "floor", low=0, high=1, low_open=novelty is not None)
+    members = {name: _member(name, described[name], tensors) for name in described}
+    pool = PooledEvidence(
+        Framing(tensors["mean"], tensors["scale"], window),
+        tensors["evidence_prior"],
+        check_number(evidence["floor"], "floor", low=0, high=1, low_open=novelty is not None),
+        _number(evidence, "least_ratio"),
+        **members,  # type: ignore[arg-type]
+        prior_shift=_number(evidence, "prior_shift"),
+        novelty=None if novelty is None else _decode_novelty(novelty["evidence"], tensors),
+        past=_decode_past(evidence["past"], described, tensors),
+    )
+    stages, tunings = description["stages"], description["tunings"]
+    if not tunings.keys() <= {"filter", "frame"}:
+        raise ValueError(f"tunings must be some of filter, frame, found {shown(tunings)}")
     return {
         "classes": decode_classes(description["classes"], len(tensors["startprob"])),
-        "transmat": tensors["transmat"],
-        "startprob": tensors["startprob"],
-        "prior": tensors["prior"],
-        "evidence": PooledEvidence(
-            Framing(tensors["mean"], tensors["scale"], window),
-            tensors["evidence_prior"],
-            floor,
-            _number(evidence, "least_ratio"),
-            **{name: _member(name, described[name], tensors) for name in described},  # type: ignore[arg-type]
-            prior_shift=_number(evidence, "prior_shift"),
-            novelty=unknown,
-            past=_decode_past(evidence["past"], described, tensors),
-        ),
-        "novelty": novelty,
-        "stages": decode_stages(description["stages"]),
+        **{name: tensors[name] for name in ("transmat", "startprob", "prior")},
+        "evidence": pool,
+        "novelty": None if novelty is None else Novelty(novelty["rate"], novelty["duration"]),
+        "stages": None if stages is None else Durations(*(stages[name] for name in STAGES)),
         "tempering": None if temper == 1 else Tempering(temper, *(tensors[name] for name in TEMPERED)),
-        "other_tunings": _decode_tunings(description["tunings"], set(described)),
+        "other_tunings": {kind: _decode_tuning(tunings[kind], set(described)) for kind in tunings},
     }
 
 
 def _decode_past(described: Any, members: Mapping[str, Any], tensors: Mapping[str, Array]) -> Context | None:
     """The features of the past, which the members `context` and `ahead` read, as they were described."""
     readers = {ContextMember.NAME, AheadMember.NAME} & set(members)
+    if (described is None) != (ContextMember.NAME not in readers) or (described is None and readers):
+        raise ValueError(f"features of the past go with the member context, found the members {', '.join(members)}")
     if described is None:
-        if readers:
-            raise ValueError(f"the member {min(readers)} reads features of the past, and there are none")
         return None
-    _check_keys(described, ("windows", "kinds"), "past")
-    windows = described["windows"]
-    if not isinstance(windows, list) or not windows or ContextMember.NAME not in readers:
-        raise ValueError("features of the past need a list of windows and the member context")
-    checked = tuple(check_integer(window, "windows", low=1, high=LONGEST_WINDOW) for window in windows)
-    kinds = check_integer(described["kinds"], "kinds", low=1, high=3)
+    windows = tuple(check_integer(window, "windows", low=1, high=LONGEST_WINDOW) for window in described["windows"])
     arrays = {array: tensors[f"past.{array}"] for array in Context.AXES}
-    if list(checked) != sorted(checked) or not (arrays["scale"] > 0).all():
+    if not windows or list(windows) != sorted(windows) or not (arrays["scale"] > 0).all():
         raise ValueError("windows of the past must be in ascending order, and its scale positive")
     if not all((tensors[f"{name}.spread"] > 0).all() for name in readers):
         raise ValueError("the spread of a feature of the past must be positive")
-    past = Context(**arrays, windows=checked, kinds=kinds)
+    past = Context(**arrays, windows=windows, kinds=check_integer(described["kinds"], "kinds", low=1, high=3))
     if len(tensors["context.center"]) != past.size:
         raise ValueError(f"the past has {past.size} features, but context reads {len(tensors['context.center'])}")
     return past
 
 
-def _decode_tunings(described: Any, members: set[str]) -> dict[str, Tuning]:
-    """The tunings of filtering and of single frames, as they were described."""
-    if not isinstance(described, dict) or not set(described) <= {"filter", "frame"}:
-        raise ValueError(f"tunings must be some of filter, frame, found {shown(described)}")
-    tunings = {}
-    for kind, values in described.items():
-        _check_keys(values, ("scales", "temper", "prior_shift", "shapes"), f"the tuning {kind}")
-        scales = values["scales"]
-        if not isinstance(scales, dict) or not scales or not set(scales) <= members:
-            raise ValueError(f"the tuning {kind} has scales of other members")
-        temper = check_number(values["temper"], "temper", low=0, high=1, low_open=True)
-        checked = {name: _number(scales, name) for name in scales}
-        if not isinstance(values["shapes"], bool):
-            raise ValueError(f"the tuning {kind} has shapes {shown(values['shapes'])}, not true or false")
-        tunings[kind] = Tuning(checked, temper, _number(values, "prior_shift"), values["shapes"])
-    return tunings
+def _decode_tuning(described: Any, members: set[str]) -> Tuning:
+    """The tuning of filtering or of single frames, as it was described."""
+    scales = {name: _number(described["scales"], name) for name in described["scales"]}
+    if not scales or not scales.keys() <= members:
+        raise ValueError(f"a tuning has the scales of {', '.join(scales)}, and the members are {', '.join(members)}")
+    check_bool(described["shapes"], "shapes of a tuning")
+    temper = check_number(described["temper"], "temper", low=0, high=1, low_open=True)
+    return Tuning(scales, temper, _number(described, "prior_shift"), described["shapes"])
 
 
 def _decode_novelty(described: Any, tensors: Mapping[str, Array]) -> NoveltyEvidence | None:
     """Evidence for the unknown as it was described."""
     if described is None:
         return None
-    _check_keys(described, NOVELTY_NUMBERS, "the evidence for the unknown")
     arrays = {name: tensors[f"novelty.{name}"] for name in NOVELTY}
-    pairs = {}
-    for name in ("shapes", "spreads", "scales"):
-        if not isinstance(described[name], list) or len(described[name]) != 2:
-            raise ValueError(f"{name} of the evidence for the unknown must be two numbers")
-        pairs[name] = [_number({name: value}, name) for value in described[name]]
+    pairs = {name: [_number({name: described[name][k]}, name) for k in (0, 1)] for name in NOVELTY_PAIRS}
     if not (arrays["shares"] > 0).all() or not (arrays["weights"] >= 0).all() or not arrays["weights"].any():
         raise ValueError("shares and weights of the evidence for the unknown must be positive")
     knots, pvalues = arrays["knots"], arrays["pvalues"]
@@ -390,35 +352,17 @@ def _decode_novelty(described: Any, tensors: Mapping[str, Array]) -> NoveltyEvid
     if sizes.sum() != len(arrays["values"]):
         raise ValueError(f"excursions of {sizes.sum():g} frames have {len(arrays['values'])} values")
     first, second = map(ScoreTable, knots, pvalues, pairs["shapes"], pairs["spreads"])
+    counts = [check_integer(described[name], name, low=0) for name in ("n_frames", "n_outliers")]
     return NoveltyEvidence(
         Densities(**{name: arrays[name] for name in Densities.AXES}, width=_number(described, "width")),
         (first, second),
         (pairs["scales"][0], pairs["scales"][1]),
         _number(described, "joint"),
-        Excursions(
-            arrays["values"],
-            places,
-            _number(described, "least"),
-            check_integer(described["n_frames"], "n_frames", low=0),
-            check_integer(described["n_outliers"], "n_outliers", low=0),
-        ),
+        Excursions(arrays["values"], places, _number(described, "least"), *counts),
     )
-
-
-def decode_stages(described: Any) -> Durations | None:
-    """Durations as they were described."""
-    if described is None:
-        return None
-    _check_keys(described, STAGES, "stages")
-    for name, kinds in zip(STAGES, ((int,), (int, float), (int, float)), strict=True):
-        values = described[name]
-        if not (isinstance(values, list) and all(type(value) in kinds for value in values)):
-            raise ValueError(f"{name} of stages must be a list of numbers")
-    return Durations(*(described[name] for name in STAGES))
 
 
 def _member(name: str, described: Any, tensors: Mapping[str, Array]) -> Member:
     kind = KINDS[name]
-    _check_keys(described, ("scale", *kind.NUMBERS), f"the member {name}")
     numbers = {number: _number(described, number) for number in ("scale", *kind.NUMBERS)}
     return kind(**{array: tensors[f"{name}.{array}"] for array in kind.AXES}, **numbers)  # type: ignore[arg-type]
