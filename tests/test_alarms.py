@@ -11,6 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import drhmm
@@ -18,9 +20,11 @@ from drhmm import DensityRatioHMM, SnapshotError, plotting
 from drhmm.cli import main
 from drhmm.cli.followed import FollowedSequences
 from drhmm.cli.lines import Observation
+from drhmm.data.times import frames_of
 from drhmm.datasets import FAULTS, sensors
 from drhmm.evidence.unknown import Excursions
-from drhmm.live.alarms import MARGIN, Alarm, Watch, frames_of, make_alarm
+from drhmm.live.alarm_levels import make_alarm
+from drhmm.live.alarms import MARGIN, Alarm
 from drhmm.reference import novelty as reference
 
 NAMES = ("pressure", "flow", "heat", "load")
@@ -51,6 +55,13 @@ def gaussian():
 def windowed():
     fitted = DensityRatioHMM(1, novelty=True, window=3, n_basis=30, sigma=1.0, rho=0.01, random_state=0)
     return fitted.fit(NORMAL[:500]).model_
+
+
+@pytest.fixture(scope="module")
+def contextual():
+    y = np.arange(500) // 50 % 2
+    fitted = DensityRatioHMM(novelty=True, context=5, n_basis=30, sigma=1.0, rho=0.01, random_state=0)
+    return fitted.fit(NORMAL[:500] + y[:, None], y).model_
 
 
 @pytest.fixture(scope="module")
@@ -212,29 +223,38 @@ class TestStreams:
             assert dict(one.columns) == pytest.approx(dict(other.columns))
             assert one.columns
 
-    @pytest.mark.parametrize("seed", range(6))
-    def test_random_streams_have_the_alarms_of_batch(self, model, windowed, seed):
+    @settings(max_examples=25, deadline=None)
+    @given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["plain", "windows", "context"]))
+    def test_random_streams_have_the_alarms_of_batch(self, model, windowed, contextual, seed, kind):
         random = np.random.default_rng(seed)
-        own = windowed if seed % 2 else model
+        own = {"plain": model, "windows": windowed, "context": contextual}[kind]
         alarm = own.alarm(1, per=100, hold_off=int(random.integers(0, 20)))
         samples = FRESH[:150].copy()
         for begin in random.integers(0, 140, 4):
             samples[begin : begin + random.integers(1, 20), random.integers(4)] += 10.0 ** random.uniform(0, 4)
         samples[random.random(150) < 0.05, random.integers(4)] = np.nan
         dt = np.where(random.random(150) < 0.05, random.integers(2, 60, 150), 1)
-        stream, found = own.stream(int(random.integers(0, 3)), alarm=alarm), []
+        lag = int(random.integers(0, 3))
+        stream, batch, found = own.stream(lag, alarm=alarm), own.stream_batch(1, lag, alarm=alarm), []
         for x, step in zip(samples, dt.tolist(), strict=True):
             stream.step(x, step)
+            batch.step(x[None], dt=step)
             found += [] if stream.ended_alarm is None else [stream.ended_alarm]
+            assert batch.alarm == [stream.alarm]
             if random.random() < 0.1:
                 stream = own.resume(stream.snapshot())
+                batch = own.resume_batch(batch.snapshot())
         found += [] if stream.alarm is None else [stream.alarm]
         expected = alarm.episodes(samples, dt=dt)
-        assert expected
+        assert len(found) == len(expected)
         for one, other in zip(found, expected, strict=True):
             assert replace(one, score=0, columns=()) == replace(other, score=0, columns=())
             assert one.score == pytest.approx(other.score, rel=1e-9)
             assert dict(one.columns) == pytest.approx(dict(other.columns))
+        health = alarm.health(samples, dt=dt)
+        assert stream.alarm_health == batch.alarm_health[0]
+        if health.n_alarms < 8:
+            assert stream.alarm_health == health
 
     def test_a_level_of_single_frames_can_be_reached(self, model):
         with pytest.warns(UserWarning, match="extrapolated"):
@@ -256,14 +276,11 @@ class TestStreams:
         assert expected.columns[0][0] == 1
 
     def test_the_cause_is_the_level_that_was_exceeded(self, model, alarm):
-        watch = Watch(alarm)
-        watch.step(alarm.frame_level + 1)
-        assert watch.episode.cause == "frame"
-        watch.reset()
-        while watch.episode is None:
-            watch.step(alarm.frame_level / 2)
-        assert watch.episode.cause == "sum"
-        assert watch.total > alarm.sum_level
+        (one,) = alarm.follow(np.array([alarm.frame_level + 1]))[1]
+        assert one.cause == "frame"
+        sums, (one,) = alarm.follow(np.full(100, alarm.frame_level / 2))
+        assert one.cause == "sum"
+        assert sums[one.begin] > alarm.sum_level
 
     def test_many_streams(self, model, alarm):
         batch, stream = model.stream_batch(2, alarm=alarm), model.stream(alarm=alarm)
@@ -308,13 +325,58 @@ class TestStreams:
         stream.reset()
         assert stream.alarm is None
 
-    def test_a_state_that_no_alarm_can_have(self, alarm):
-        watch = Watch(alarm)
-        state = list(watch.state())
-        wrong = ((0, -1.0), (1, np.inf), (2, 0.5), (3, -1.0), (4, 7.0), (7, 1.0), (8, -1.0), (9, np.nan))
-        for place, value in wrong:
-            with pytest.raises(ValueError, match="the state of an alarm is none"):
-                watch.restore([*state[:place], value, *state[place + 1 :]], NORMAL[:0])
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("sums", -1.0),
+            ("sums", np.nan),
+            ("watch_counts", -1),
+            ("watch_counts", 2**60),
+            ("witness_places", 7),
+            ("witness_scores", np.inf),
+            ("witnesses", np.nan),
+        ],
+    )
+    def test_a_state_that_no_alarm_can_have(self, model, alarm, name, value):
+        stream = model.stream(alarm=alarm)
+        stream.step(NORMAL[0] + 50.0)
+        state = stream._live.state()
+        state[name][0] = value
+        with pytest.raises(SnapshotError, match="the state of an alarm is impossible"):
+            model.stream_batch(0, alarm=alarm)._restore(state)
+
+
+class TestHealth:
+    def test_quiet_data_like_those_of_the_levels_are_good(self, alarm):
+        health = alarm.health(FRESH)
+        assert health.is_good
+        assert health.n_steps == len(FRESH)
+        assert health.expected == len(FRESH) / 1000
+
+    def test_another_day_says_that_the_levels_are_too_low(self, alarm):
+        health = alarm.health(FRESH + 0.5)
+        assert not health.is_good
+        assert re.match(
+            rf"levels too low for these data: {health.n_alarms} alarms in 20000 time steps, 20 were promised",
+            str(health),
+        )
+
+    def test_one_alarm_that_never_ends_is_too_many(self, alarm):
+        assert len(alarm.episodes(FRESH[:2000] + 9.0)) == 1
+        assert not alarm.health(FRESH[:2000] + 9.0).is_good
+
+    def test_levels_of_the_new_day_keep_the_promise(self, alarm):
+        again = alarm.recalibrate(FRESH[:10_000] + 0.5)
+        assert (again.false_alarms, again.per, again.hold_off) == (1, 1000, 30)
+        assert again.health(FRESH[10_000:] + 0.5).is_good
+
+    def test_a_stream_forgets_old_alarms(self, model, alarm):
+        stream = model.stream(alarm=alarm)
+        for x in NORMAL[:500] + 9.0:
+            stream.step(x)
+        assert str(stream.alarm_health).startswith("levels too low for these data: 8 alarms in ")
+        stream.step(NORMAL[0], dt=20_000)
+        assert stream.alarm_health.is_good
 
 
 def test_the_event_of_a_begin_has_the_columns_that_stick_out(model, alarm):
@@ -437,7 +499,7 @@ class TestBadInput:
             other.stream(alarm=alarm)
 
     def test_a_stream_that_watches_for_none(self, model):
-        with pytest.raises(ValueError, match="the stream watches for no alarm"):
+        with pytest.raises(ValueError, match="no alarm is watched for"):
             model.stream().alarm  # noqa: B018
 
     def test_a_snapshot_with_an_alarm_that_is_none(self, model, alarm, monkeypatch):

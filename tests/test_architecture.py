@@ -91,6 +91,7 @@ ROOMS = [
 # Lazy imports against that direction: methods of a model and of a stream that are one-line doors to later rooms.
 DOORS = {
     ("model", "live.alarms"),
+    ("model", "live.alarm_levels"),
     ("model", "live.streams"),
     ("model", "files.serialization"),
     ("model", "files.model_file"),

@@ -42,6 +42,21 @@ py::object stepper(const py::object& streams) {
   return py::reinterpret_steal<py::object>(function);
 }
 
+std::tuple<Array, py::list, std::int64_t> follow_alarm(const LevelNumbers& levels, const Array& scores,
+                                                       const std::optional<Steps>& dt) {
+  const Index n = scores.size();
+  require_size(scores, n, "scores");
+  Array sums(n);
+  py::list found;
+  Watch watch;
+  const std::int64_t* const steps = dt ? checked_steps(*dt, n) : nullptr;
+  for (const AlarmEpisode& episode :
+       follow(alarm_levels(levels), scores.data(), steps, n, sums.mutable_data(), watch)) {
+    found.append(episode_tuple(episode));
+  }
+  return {std::move(sums), std::move(found), watch.n_marks};
+}
+
 }  // namespace
 
 inline void bind_stream(py::module_& module) {
@@ -49,13 +64,15 @@ inline void bind_stream(py::module_& module) {
                           "Many live sequences on one model.")
       .def(py::init(&LiveStreams::make), py::kw_only(), py::arg("chain"), py::arg("mean").noconvert(),
            py::arg("scale").noconvert(), py::arg("window"), py::arg("n_known"), py::arg("lag"),
-           py::arg("ratio").none(true))
+           py::arg("ratio").none(true), py::arg("levels") = py::none())
       .def("add", &LiveStreams::add, py::arg("n"), "Rows for n new sequences; retired rows are used again.")
       .def("reset", &LiveStreams::reset, py::arg("rows"))
       .def("retire", &LiveStreams::retire, py::arg("rows"))
       .def("live", &LiveStreams::live)
       .def("n_frames", &LiveStreams::n_frames)
-      .def("unknown", &LiveStreams::unknown)
+      .def("alarm", &LiveStreams::alarm, py::arg("row"), py::arg("is_ended"), py::arg("known"))
+      .def("alarm_sum", &LiveStreams::alarm_sum, py::arg("row"))
+      .def("alarm_marks", &LiveStreams::alarm_marks, py::arg("row"))
       .def("step", &LiveStreams::step, py::arg("samples").noconvert(), py::arg("active").noconvert(),
            py::arg("dt").noconvert(), py::arg("n_threads"), py::arg("evaluate"))
       .def("stepper", &stepper, "A function of x, dt and evaluate: one frame for the only row.")
@@ -63,6 +80,15 @@ inline void bind_stream(py::module_& module) {
       .def("posteriors", &LiveStreams::posteriors)
       .def("state", &LiveStreams::state)
       .def("restore", &LiveStreams::restore, py::arg("state"));
+  module.def("follow_alarm", &follow_alarm, py::arg("levels"), py::arg("scores").noconvert(), py::arg("dt").none(true),
+             "The cumulative sum of scores (T,) of one sequence, its alarms, and how many count against the promise.");
+  module.def(
+      "count_alarms",
+      [](const LevelNumbers& levels, const Array& excursions, const Array& values) {
+        require_size(values, static_cast<Index>(rows(excursions, "excursions").col(2).sum()), "values");
+        return count_alarms(alarm_levels(levels), rows(excursions, "excursions"), values.data());
+      },
+      py::arg("levels"), py::arg("excursions").noconvert(), py::arg("values").noconvert());
 }
 
 }  // namespace drhmm::bindings

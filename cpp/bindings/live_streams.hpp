@@ -6,8 +6,11 @@
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "exclusive.hpp"
 #include "framing.hpp"
@@ -16,22 +19,44 @@
 
 namespace drhmm::bindings {
 
+using LevelNumbers = std::tuple<double, double, std::int64_t, std::int64_t>;  // sum, frame, hold_off, span
+
+inline AlarmLevels alarm_levels(const LevelNumbers& numbers) {
+  const auto [sum, frame, hold_off, span] = numbers;
+  require(sum >= 0 && frame >= 0 && hold_off >= 0 && span >= 1, "levels and hold_off must be at least 0");
+  return {sum, frame, hold_off, span};
+}
+
+// Begin, end, peak, score and cause of an alarm, and the frames of its highest evidence.
+inline py::tuple episode_tuple(const AlarmEpisode& episode) {
+  std::vector<std::int64_t> places;
+  for (const std::int64_t place : episode.places) {
+    if (place >= 0) places.push_back(place);
+  }
+  const auto peak = static_cast<std::size_t>(episode.peak());
+  return py::make_tuple(episode.begin, episode.last + 1, episode.places[peak], episode.scores[peak], episode.cause,
+                        py::tuple(py::cast(places)));
+}
+
 class LiveStreams {
  public:
   LiveStreams(Streams streams, std::shared_ptr<PooledRatio> ratio)
       : streams_(std::move(streams)), ratio_(std::move(ratio)) {}
 
   static std::unique_ptr<LiveStreams> make(std::shared_ptr<const Chain> chain, const Array& mean, const Array& scale,
-                                           Index window, Index n_known, Index lag, std::shared_ptr<PooledRatio> ratio) {
+                                           Index window, Index n_known, Index lag, std::shared_ptr<PooledRatio> ratio,
+                                           const std::optional<LevelNumbers>& levels) {
     require(chain != nullptr, "chain must not be None");
     require(n_known == chain->n_columns() || n_known == chain->n_columns() - 1, "n_known must be S or S - 1");
     check_size(lag, "lag");
     Framing framing = make_framing(mean, scale, window);
     require(ratio == nullptr || (ratio->n_states() == n_known && ratio->framing().frame_size() == framing.frame_size()),
             "ratio must have the states and the frames of the model");
+    require(!levels || n_known < chain->n_columns(), "an alarm needs a state for the unknown");
     auto context = ratio == nullptr ? nullptr : ratio->context();
-    return std::make_unique<LiveStreams>(
-        Streams(std::move(framing), std::move(chain), n_known, lag, std::move(context)), std::move(ratio));
+    return std::make_unique<LiveStreams>(Streams(std::move(framing), std::move(chain), n_known, lag, std::move(context),
+                                                 levels ? std::optional(alarm_levels(*levels)) : std::nullopt),
+                                         std::move(ratio));
   }
 
   Steps add(Index n) {
@@ -77,12 +102,35 @@ class LiveStreams {
     return result;
   }
 
-  // Evidence for the unknown of the newest frame of each row, (n); NaN where there is none.
-  Array unknown() const {
+  // The alarm that is going on in a row, or that its newest frame ended, with the frames of its highest evidence (k, D)
+  // unless its places are `known`; None if there is none.
+  py::object alarm(Index row, bool is_ended, const py::object& known) const {
     const Exclusive guard(busy_);
-    Array result(streams_.n_rows());
-    for (Index i = 0; i < streams_.n_rows(); ++i) result.mutable_at(i) = streams_.row(i).unknown;
-    return result;
+    check({row});
+    const Streams::Row& own = streams_.row(row);
+    const AlarmEpisode& episode = is_ended ? own.watch.ended : own.watch.now;
+    if (!episode.is_on()) return py::none();
+    const py::tuple told = episode_tuple(episode);
+    const auto places = told[5].cast<std::vector<std::int64_t>>();
+    if (known.equal(told[5])) return py::make_tuple(told, py::none());
+    const double* const frames = (is_ended ? own.ended_witnesses : own.witnesses).data();
+    const Index size = streams_.framing().frame_size();
+    return py::make_tuple(told, Array({static_cast<Index>(places.size()), size}, frames));
+  }
+
+  double alarm_sum(Index row) const {
+    const Exclusive guard(busy_);
+    check({row});
+    return streams_.row(row).watch.total;
+  }
+
+  // The newest marks of a row, as many as are kept, and the steps since the oldest of these, or since the begin.
+  std::pair<std::int64_t, std::int64_t> alarm_marks(Index row) const {
+    const Exclusive guard(busy_);
+    check({row});
+    const Watch& watch = streams_.row(row).watch;
+    if (watch.n_marks < Watch::kMarks) return {watch.n_marks, watch.clock};
+    return {Watch::kMarks, watch.clock - watch.marks.front()};
   }
 
   // One frame for every active row; answers (n, n_known), NaN where there is none.

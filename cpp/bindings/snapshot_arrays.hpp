@@ -27,6 +27,12 @@ void for_each_array(State& state, const Use& use) {
   use("n_context", state.n_context, std::vector<Index>{n});
   use("context", state.context, std::vector<Index>{n, state.context_size});
   use("last", state.last, std::vector<Index>{n, state.last_size});
+  const Index watched = state.n_watched, highest = AlarmEpisode::kWitnesses;
+  use("sums", state.sums, std::vector<Index>{watched});
+  use("watch_counts", state.watch_counts, std::vector<Index>{watched, Snapshot::kWatchCounts});
+  use("witness_places", state.witness_places, std::vector<Index>{watched, highest});
+  use("witness_scores", state.witness_scores, std::vector<Index>{watched, highest});
+  use("witnesses", state.witnesses, std::vector<Index>{watched, highest * state.frame_size});
 }
 
 // Flags are bytes in a snapshot.

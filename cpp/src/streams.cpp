@@ -2,7 +2,9 @@
 #include "drhmm/stream/streams.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -18,8 +20,7 @@ Index Streams::add() {
       return first_free_++;
     }
   }
-  rows_.push_back({SampleWindow(framing_), LiveSequence(chain_->n_columns(), lag_), true,
-                   std::numeric_limits<double>::quiet_NaN(), std::nullopt});
+  rows_.push_back({SampleWindow(framing_), LiveSequence(chain_->n_columns(), lag_), true, std::nullopt, {}, {}, {}});
   if (context_) rows_.back().past.emplace(*context_);
   return first_free_++;
 }
@@ -28,7 +29,7 @@ void Streams::reset(Index i) {
   row(i).window.clear();
   row(i).sequence.clear();
   if (row(i).past) row(i).past->clear();
-  row(i).unknown = std::numeric_limits<double>::quiet_NaN();
+  row(i).watch = {};
 }
 
 void Streams::retire(Index i) {
@@ -110,12 +111,21 @@ SequenceStatus Streams::advance(const RowSamples& step, const ConstRows& evidenc
   for (Index k = 0; k < step.size(); ++k) {
     const auto place = static_cast<std::size_t>(k);
     Row& target = row(step.rows[place]);
+    if (levels_) watch(target, evidence(k, n_known_), step.samples.row(k).data(), step.dt[place]);
     target.window.push(framing_, step.samples.row(k).data(), step.dt[place]);
     if (context_) std::swap(*target.past, proposed_[place]);
     target.sequence.commit(engine());
-    if (n_known_ < n_columns()) target.unknown = evidence(k, n_known_);
   }
   return {};
+}
+
+// Takes the evidence of a sample that the window has not seen yet, and keeps its frame if it is one of the highest.
+void Streams::watch(Row& row, double evidence, const double* sample, std::int64_t dt) const {
+  const int place = row.watch.step(*levels_, evidence, dt);
+  if (row.watch.ended.is_on()) std::swap(row.witnesses, row.ended_witnesses);
+  if (place < 0) return;
+  row.witnesses.resize(static_cast<std::size_t>(AlarmEpisode::kWitnesses * framing_.frame_size()));
+  row.window.frame(framing_, sample, dt, row.witnesses.data() + place * framing_.frame_size());
 }
 
 // answer (n_known) <- posterior (S), given that the state is a known one; false if their total is 0.
@@ -133,11 +143,16 @@ Snapshot Snapshot::of(const Streams& streams) {
   return state;
 }
 
+namespace {
+
+void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+}  // namespace
+
 Streams Snapshot::restored(const Streams& empty) const {
   constexpr std::int64_t kLongestGap = std::int64_t{1} << 53;
-  const auto require = [](bool condition, const char* message) {
-    if (!condition) throw std::invalid_argument(message);
-  };
   Streams streams = empty;
   for (Index i = 0; i < n_rows; ++i) {
     const auto row = static_cast<std::size_t>(i);
@@ -179,11 +194,66 @@ Streams Snapshot::restored(const Streams& empty) const {
       require(has_largest, "a message has no likeliest state");
       frames.push_back(std::move(frame));
     }
+    if (streams.levels()) restore_watch(i, streams);
     const Status status = streams.row(i).sequence.restore(streams.engine(), n_frames[row], wide[row] != 0, frames);
     require(status.ok(), "the evidence of a frame is none");
   }
   streams.look_for_retired_rows();
   return streams;
+}
+
+// The alarm of row i, where it can be so.
+void Snapshot::restore_watch(Index i, Streams& streams) const {
+  constexpr int kWitnesses = AlarmEpisode::kWitnesses;
+  const std::int64_t* const counts = watch_counts.data() + i * kWatchCounts;
+  const Index size = streams.framing().frame_size();
+  Streams::Row& row = streams.row(i);
+  Watch& watch = row.watch;
+  watch.total = sums[static_cast<std::size_t>(i)];
+  watch.frame = n_frames[static_cast<std::size_t>(i)] - 1;
+  watch.quiet = counts[0];
+  watch.now.begin = counts[1];
+  watch.now.last = counts[2];
+  watch.now.cause = static_cast<int>(counts[3]);
+  watch.clock = counts[4];
+  watch.n_marks = counts[5];
+  std::copy_n(counts + 6, Watch::kMarks, watch.marks.begin());
+  const bool is_on = watch.now.is_on();
+  const double* const frames = witnesses.data() + i * kWitnesses * size;
+  bool is_possible = watch.total >= 0 && watch.total <= streams.levels()->sum + Watch::kMargin && watch.quiet >= 0 &&
+                     watch.quiet <= Watch::kLongest && (is_on ? watch.now.begin <= watch.now.last : counts[1] == -1) &&
+                     watch.now.last <= watch.frame && counts[3] >= 0 && counts[3] <= 2 && (counts[3] > 0) == is_on &&
+                     std::all_of(frames, frames + kWitnesses * size, [](double value) { return std::isfinite(value); });
+  is_possible = is_possible && watch.clock >= 0 && watch.clock <= Watch::kLongest && watch.n_marks >= 0 &&
+                watch.n_marks <= watch.clock && watch.marks.front() >= 0 && watch.marks.back() <= watch.clock &&
+                std::is_sorted(watch.marks.begin(), watch.marks.end());
+  for (int k = 0; k < kWitnesses; ++k) {
+    const auto place = static_cast<std::size_t>(i * kWitnesses + k), slot = static_cast<std::size_t>(k);
+    if (witness_places[place] < 0 && !(is_on && k == 0)) continue;
+    watch.now.places[slot] = witness_places[place];
+    watch.now.scores[slot] = witness_scores[place];
+    is_possible = is_possible && is_on && std::isfinite(witness_scores[place]) &&
+                  witness_places[place] >= watch.now.begin && witness_places[place] <= watch.now.last;
+  }
+  require(is_possible, "the state of an alarm is impossible");
+  if (is_on) row.witnesses.assign(frames, frames + kWitnesses * size);
+}
+
+void Snapshot::set_watch(Index i, const Streams::Row& from) {
+  constexpr int kWitnesses = AlarmEpisode::kWitnesses;
+  const AlarmEpisode& now = from.watch.now;
+  sums[static_cast<std::size_t>(i)] = from.watch.total;
+  const Watch& watch = from.watch;
+  const std::array<std::int64_t, 6> counts{watch.quiet, now.begin, now.last, now.cause, watch.clock, watch.n_marks};
+  const auto place = std::copy(counts.begin(), counts.end(), watch_counts.begin() + i * kWatchCounts);
+  std::copy(watch.marks.begin(), watch.marks.end(), place);
+  std::copy(now.places.begin(), now.places.end(), witness_places.begin() + i * kWitnesses);
+  for (int k = 0; k < kWitnesses; ++k) {
+    if (now.places[static_cast<std::size_t>(k)] < 0) continue;
+    witness_scores[static_cast<std::size_t>(i * kWitnesses + k)] = now.scores[static_cast<std::size_t>(k)];
+    const auto size = static_cast<std::ptrdiff_t>(from.witnesses.size()) / kWitnesses;
+    std::copy_n(from.witnesses.begin() + k * size, size, witnesses.begin() + (i * kWitnesses + k) * size);
+  }
 }
 
 void Snapshot::set(Index i, const Streams::Row& from, const Streams& streams) {
@@ -201,6 +271,7 @@ void Snapshot::set(Index i, const Streams::Row& from, const Streams& streams) {
     std::copy(own.begin(), own.end(), context.begin() + i * context_size);
     std::copy(from.past->last().begin(), from.past->last().end(), last.begin() + i * last_size);
   }
+  if (streams.levels()) set_watch(i, from);
   for (Index k = 0; k < from.sequence.n_kept(); ++k) {
     const LiveSequence::Kept frame = from.sequence.kept(engine, from.sequence.n_kept() - 1 - k);
     dt[static_cast<std::size_t>(i * kept + k)] = frame.dt;

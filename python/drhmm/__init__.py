@@ -10,7 +10,7 @@ from . import recursion
 from .chain.durations import Durations
 from .exceptions import ImpossibleDataError, ModelFormatError, SnapshotError
 from .files.model_file import load
-from .live.alarms import Alarm, Episode
+from .live.alarms import Alarm, AlarmHealth, Episode
 from .live.streams import Stream, StreamBatch
 from .model import Model
 from .version import __version__, show_versions
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alarm",
+    "AlarmHealth",
     "ColumnRanking",
     "DensityRatioHMM",
     "Durations",

@@ -334,7 +334,7 @@ class Model(Inference):
         elif not (lengths is None and sequence_id is None and dt is None):
             raise ValueError("lengths, sequence_id and dt are those of normal, which is not given")
         step = self.settings.get("time_step") if step is None else step
-        from .live.alarms import make_alarm
+        from .live.alarm_levels import make_alarm
 
         return make_alarm(self, excursions, false_alarms, per, hold_off, step, source)
 

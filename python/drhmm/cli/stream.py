@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import LARGEST, check_integer
+from ..data.times import frames_of
 from ..exceptions import ImpossibleDataError
 from ..files import model_file as io
 from ..files.atomic_write import reserve
-from ..live.alarms import Alarm, frames_of
+from ..live.alarms import Alarm
 from ..model import Model
 from .columns import live_columns, step_of
 from .errors import InputError, NamesError, one_line

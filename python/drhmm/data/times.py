@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .checks import LONGEST_GAP, Array, Lengths, Steps, check_number, shown
+from .checks import LARGEST, LONGEST_GAP, Array, Lengths, Steps, check_number, shown
 from .user_warnings import warn
 
 #: Ticks of dates and durations in a second.
@@ -128,6 +128,32 @@ def as_step(step: Any, name: str = "step") -> float | None:
         step = StepSeconds(step / np.timedelta64(1, "s"))
     number = check_number(step, name, low=0, low_open=True)
     return StepSeconds(number) if isinstance(step, StepSeconds) else number
+
+
+_FRAMES = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(?:frames?|(?:time )?steps?)?\s*")
+
+
+def frames_of(value: Any, name: str, step: float | None, *, low: float, remedy: str = "step") -> float:
+    """A time as a number of time steps: a number, text such as "500 steps", or "7d", "10 min" with the time of a step.
+
+    `remedy` is what gives the time of one step, for the message where it is not known.
+    """
+    if not isinstance(value, str):
+        return check_number(value, name, low=low, high=LARGEST)
+    frames = _FRAMES.fullmatch(value)
+    if frames is not None:
+        return check_number(float(frames[1]), name, low=low, high=LARGEST)
+    seconds = seconds_of(value)
+    if seconds is None:
+        raise ValueError(
+            f"{name} must be a number of time steps or a time such as '7d', '12h', '10min', '30s', got {value!r}"
+        )
+    if step is None:
+        raise ValueError(
+            f"{name} is {value!r}, a time, and the model does not know the time of a step: give {remedy} as well, "
+            "such as 10s, or a number of time steps instead"
+        )
+    return check_number(seconds / step, f"{name} of {value} in time steps", low=low, high=LARGEST)
 
 
 #: The largest share of distances that are not one step, and the fewest distances, without a warning: less than the

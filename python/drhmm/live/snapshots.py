@@ -15,7 +15,7 @@ from ..exceptions import SnapshotError
 if TYPE_CHECKING:
     from ..model import Model
 
-VERSION = 5
+VERSION = 6
 LONGEST_LAG = 100_000
 
 # magic, version, kind, whether an alarm is watched for, rows, lag, classes, states of the chain, window, columns,
@@ -26,11 +26,11 @@ _CHECKSUM_SIZE = 16
 _KINDS = ("stream", "batch")
 _NAMES = {"stream": "one stream", "batch": "a batch of streams"}
 
-#: Numbers of an alarm, and of its state in a row without those of the columns, as `drhmm.alarms` has them.
-_ALARM_SIZE, _WATCH_SIZE = 6, 9
+#: Numbers of an alarm, integers of its state in a row, and frames of the highest evidence that it keeps.
+_ALARM_SIZE, _WATCH_COUNTS, _WITNESSES = 6, 14, 4
 
-#: The arrays of the native core by name; cpp/include/drhmm/stream/snapshot.hpp says what they hold. ``alarm`` and
-#: ``watches`` are empty where no alarm is watched for.
+#: The arrays of the native core by name; cpp/include/drhmm/stream/snapshot.hpp says what they hold. Those from
+#: ``alarm`` on are empty where no alarm is watched for.
 State = dict[str, npt.NDArray[Any]]
 
 
@@ -53,7 +53,11 @@ def _layout(
         "context": ("<f8", (n_rows, history * n_features)),
         "last": ("<f8", (n_rows, n_features if history > 0 else 0)),
         "alarm": ("<f8", (watched * _ALARM_SIZE,)),
-        "watches": ("<f8", (watched * n_rows, _WATCH_SIZE + n_features)),
+        "sums": ("<f8", (watched * n_rows,)),
+        "watch_counts": ("<i8", (watched * n_rows, _WATCH_COUNTS)),
+        "witness_places": ("<i8", (watched * n_rows, _WITNESSES)),
+        "witness_scores": ("<f8", (watched * n_rows, _WITNESSES)),
+        "witnesses": ("<f8", (watched * n_rows, _WITNESSES * window * n_features)),
     }
 
 

@@ -16,7 +16,7 @@ from ..data.columns import values_by_name
 from ..exceptions import SnapshotError
 from ..recursion import raise_failure
 from . import snapshots
-from .alarms import Alarm, Episode, Watch
+from .alarms import Alarm, AlarmHealth, Episode
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -30,6 +30,7 @@ class _Live:
     """Rows of the native core on a model; what a single stream and a batch of them share."""
 
     _KIND: str
+    _DOOR: str  # the method of a model that makes them
 
     def __init__(self, model: Model, lag: int = 0, alarm: Alarm | None = None) -> None:
         self._model = model
@@ -38,7 +39,7 @@ class _Live:
         else:
             model._check_alarm(alarm)
         self._alarm = alarm
-        self._watches: list[Watch] = []
+        self._told: dict[tuple[int, bool], tuple[Any, Episode]] = {}
         self._lag = check_integer(lag, "lag", low=0, high=snapshots.LONGEST_LAG)
         self._n_columns = model.n_features
         tuned = model.tuned("filter")
@@ -53,6 +54,7 @@ class _Live:
             n_known=model.n_states,
             lag=self._lag,
             ratio=streamed if isinstance(streamed, _core.PooledRatio) else None,
+            levels=None if alarm is None else alarm.levels,
         )
         self._step_one = self._live.stepper()
 
@@ -68,33 +70,38 @@ class _Live:
 
     def snapshot(self) -> bytes:
         """The state as bytes: `Model.resume` or `Model.resume_batch` goes on from here, also in another process."""
-        return snapshots.pack(self._KIND, self._model, self._lag, self._live.state() | self._watched())
-
-    def _watched(self) -> snapshots.State:
-        """The alarm, (6,), and its state in each row, (n, 9 + d); nothing without one."""
         numbers = () if self._alarm is None else self._alarm.numbers()
-        states = np.array([watch.state() for watch in self._watches], dtype=np.float64)
-        return {
-            "alarm": np.array(numbers, dtype=np.float64),
-            "watches": states.reshape(-1, Watch.SIZE + self._n_columns),
-        }
+        state = self._live.state() | {"alarm": np.array(numbers, dtype=np.float64)}
+        return snapshots.pack(self._KIND, self._model, self._lag, state)
 
     def _restore(self, state: snapshots.State) -> None:
-        watches = state.pop("watches")
         try:
             self._live.restore(state)
-            self._watch_rows(len(state["live"]))
-            for row, saved in enumerate(watches):  # none were saved without an alarm
-                n_past = int(state["n_past"][row])
-                past = state["past"][row].reshape(-1, self._n_columns)
-                self._watches[row].restore(saved, past[len(past) - n_past :])
         except ValueError as error:
             raise SnapshotError(f"the snapshot does not hold a state of the model: {error}") from None
 
-    def _watch_rows(self, n_rows: int) -> None:
-        """One more watch for each row that has none."""
-        if self._alarm is not None:
-            self._watches += [Watch(self._alarm) for _ in range(n_rows - len(self._watches))]
+    def _watched(self) -> Alarm:
+        if self._alarm is None:
+            raise ValueError(f"no alarm is watched for: give model.{self._DOOR} one of model.alarm")
+        return self._alarm
+
+    def _episode(self, row: int, is_ended: bool = False) -> Episode | None:
+        """The alarm of a row; its columns are attributed again only when a frame has higher evidence."""
+        alarm = self._watched()
+        places, told = self._told.get((row, is_ended), ((), None))
+        found = self._live.alarm(row, is_ended, places)
+        if found is None:
+            return None
+        numbers, frames = found
+        episode = alarm.episode(numbers, frames, row)
+        if frames is None:
+            assert told is not None
+            episode = replace(episode, columns=told.columns)
+        self._told[row, is_ended] = numbers[-1], episode
+        return episode
+
+    def _health(self, row: int) -> AlarmHealth:
+        return self._watched().compared(*self._live.alarm_marks(row))
 
     def _raise(self, report: tuple[int, int, int, int], row: int, frame: int) -> None:
         raise_failure(report[0], row, frame, row if self._KIND == "batch" else frame, report[3])
@@ -151,13 +158,11 @@ class Stream(_Live):
     0
     """
 
-    _KIND = "stream"
-    _ended: Episode | None = None
+    _KIND = _DOOR = "stream"
 
     def __init__(self, model: Model, lag: int = 0, *, alarm: Alarm | None = None) -> None:
         super().__init__(model, lag, alarm)
         self._live.add(1)
-        self._watch_rows(1)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return resume_stream, (self._model, self.snapshot())
@@ -204,32 +209,29 @@ class Stream(_Live):
             answer = self._step_one(x, dt, self._evaluate)
         if type(answer) is tuple:
             self._raise(answer, 0, self.n_frames)
-        if self._watches:
-            self._ended = self._watches[0].step(self._live.unknown().item(), dt, x)
         posterior: Array | None = answer
         return posterior
 
     @property
     def alarm(self) -> Episode | None:
         """The alarm that is going on at the newest time step, as far as it is known; None if there is none."""
-        self._check_watched()
-        return self._watches[0].episode
+        return self._episode(0)
 
     @property
     def ended_alarm(self) -> Episode | None:
         """The alarm that the newest time step ended, if it did: nothing was above its level for the hold-off."""
-        self._check_watched()
-        return self._ended
+        return self._episode(0, is_ended=True)
 
     @property
     def alarm_sum(self) -> float:
         """The cumulative sum of evidence that the alarm compares with its `sum_level`, at the newest time step."""
-        self._check_watched()
-        return self._watches[0].total
+        self._watched()
+        return self._live.alarm_sum(0)
 
-    def _check_watched(self) -> None:
-        if not self._watches:
-            raise ValueError("the stream watches for no alarm: give model.stream one of model.alarm")
+    @property
+    def alarm_health(self) -> AlarmHealth:
+        """Whether there are as many alarms as were promised, over the time of the last eight: see `Alarm.health`."""
+        return self._health(0)
 
     @property
     def n_frames(self) -> int:
@@ -273,9 +275,6 @@ class Stream(_Live):
     def reset(self) -> None:
         """Forget every time step: the next one starts a new sequence."""
         self._live.reset([0])
-        self._ended = None
-        for watch in self._watches:
-            watch.reset()
 
 
 class StreamBatch(_Live):
@@ -318,7 +317,7 @@ class StreamBatch(_Live):
     (0, 3)
     """
 
-    _KIND = "batch"
+    _KIND, _DOOR = "batch", "stream_batch"
 
     def __init__(
         self, model: Model, n: int = 0, lag: int = 0, *, n_threads: int | None = None, alarm: Alarm | None = None
@@ -327,7 +326,6 @@ class StreamBatch(_Live):
         thread_count(n_threads)
         self._n_threads = n_threads
         self._live.add(check_integer(n, "n", low=0, high=MOST_ROWS))
-        self._watch_rows(n)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return resume_batch, (self._model, self.snapshot(), self._n_threads)
@@ -371,21 +369,19 @@ class StreamBatch(_Live):
         report, posteriors = self._live.step(samples, mask, checked, thread_count(self._n_threads), self._evaluate)
         if report[0] != 0:
             self._raise(report, report[1], int(self.n_frames[report[1]]))
-        if self._watches:
-            unknown, gaps = self._live.unknown().tolist(), np.asarray(checked).tolist()
-            for row in np.flatnonzero(mask).tolist():
-                self._watches[row].step(unknown[row], gaps[row], samples[row])
         return posteriors
 
     @property
     def alarm(self) -> list[Episode | None]:
         """The alarm that is going on at the newest time step of each row, if there is one."""
-        if self._alarm is None:
-            raise ValueError("the streams watch for no alarm: give model.stream_batch one of model.alarm")
-        return [
-            None if watch.episode is None else replace(watch.episode, sequence=row)
-            for row, watch in enumerate(self._watches)
-        ]
+        self._watched()
+        return [self._episode(row) for row in range(len(self))]
+
+    @property
+    def alarm_health(self) -> list[AlarmHealth]:
+        """Of each row, as in `Stream.alarm_health`."""
+        self._watched()
+        return [self._health(row) for row in range(len(self))]
 
     def _active(self, active: Any, live: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         if active is None:
@@ -434,25 +430,15 @@ class StreamBatch(_Live):
 
     def add(self, n: int = 1) -> Rows:
         """Begin n sequences and return their rows: those that were retired first, then new ones at the end."""
-        rows = self._live.add(check_integer(n, "n", low=1, high=MOST_ROWS))
-        self._watch_rows(len(self))
-        return rows
+        return self._live.add(check_integer(n, "n", low=1, high=MOST_ROWS))
 
     def reset(self, rows: Any) -> None:
         """Forget every time step of some rows: their next time step starts a new sequence."""
-        checked = self._checked_rows(rows)
-        self._live.reset(checked)
-        self._forget(checked)
+        self._live.reset(self._checked_rows(rows))
 
     def retire(self, rows: Any) -> None:
         """End some sequences; their rows stay empty until `add` uses them again."""
-        checked = self._checked_rows(rows)
-        self._live.retire(checked)
-        self._forget(checked)
-
-    def _forget(self, rows: list[int]) -> None:
-        for row in rows if self._watches else ():
-            self._watches[row].reset()
+        self._live.retire(self._checked_rows(rows))
 
     def _checked_rows(self, rows: Any) -> list[int]:
         refuse_masked(rows, "rows")

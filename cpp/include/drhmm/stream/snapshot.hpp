@@ -22,6 +22,14 @@ struct Snapshot {
   std::vector<std::int64_t> dt;                // (rows, kept)
   std::vector<std::int64_t> n_context;         // (rows) samples of the context, if evidence looks at it
   std::vector<double> context, last;           // (rows, context_size), (rows, last_size)
+  // Of an alarm, if it is watched for: else these have no rows.
+  static constexpr Index kWatchCounts = 6 + Watch::kMarks;
+  Index n_watched, frame_size;
+  std::vector<double> sums;                  // (watched)
+  std::vector<std::int64_t> watch_counts;    // (watched, 14): quiet, begin, last, cause, clock, marks
+  std::vector<std::int64_t> witness_places;  // (watched, 4) frames of the highest evidence; -1 if unused
+  std::vector<double> witness_scores;        // (watched, 4)
+  std::vector<double> witnesses;             // (watched, 4 frame_size)
 
   Snapshot(const Streams& streams, Index rows)
       : n_rows(rows),
@@ -43,7 +51,14 @@ struct Snapshot {
         dt(size(kept)),
         n_context(size(1)),
         context(size(context_size)),
-        last(size(last_size)) {}
+        last(size(last_size)),
+        n_watched(streams.levels() ? rows : 0),
+        frame_size(streams.framing().frame_size()),
+        sums(watched(1)),
+        watch_counts(watched(kWatchCounts)),
+        witness_places(watched(AlarmEpisode::kWitnesses)),
+        witness_scores(watched(AlarmEpisode::kWitnesses)),
+        witnesses(watched(AlarmEpisode::kWitnesses * frame_size)) {}
 
   static Snapshot of(const Streams& streams);
 
@@ -52,6 +67,9 @@ struct Snapshot {
 
  private:
   std::size_t size(Index each) const { return static_cast<std::size_t>(n_rows * each); }
+  std::size_t watched(Index each) const { return static_cast<std::size_t>(n_watched * each); }
+  void restore_watch(Index i, Streams& streams) const;
+  void set_watch(Index i, const Streams::Row& from);
   void set(Index i, const Streams::Row& from, const Streams& streams);
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "drhmm/features/sample_window.hpp"
 #include "drhmm/ratio/pooled_ratio.hpp"
 #include "drhmm/recursion/live.hpp"
+#include "drhmm/stream/watch.hpp"
 
 namespace drhmm {
 
@@ -31,24 +31,27 @@ class Streams {
     SampleWindow window;
     LiveSequence sequence;
     bool live;
-    // Evidence for the unknown of the newest frame; NaN where there is none.
-    double unknown = std::numeric_limits<double>::quiet_NaN();
     std::optional<ContextState> past;  // if the evidence looks at it
+    // The alarm, and the frames of its highest evidence and of that which it ended, (kWitnesses, D).
+    Watch watch;
+    std::vector<double> witnesses, ended_witnesses;
   };
 
   // If the chain has n_known + 1 columns, the last one is the unknown. context: what evidence sees of the past, or
-  // null.
+  // null. levels: those of an alarm for the unknown, if it is watched for.
   Streams(Framing framing, std::shared_ptr<const Chain> chain, Index n_known, Index lag,
-          std::shared_ptr<const Context> context = nullptr)
+          std::shared_ptr<const Context> context = nullptr, std::optional<AlarmLevels> levels = std::nullopt)
       : framing_(std::move(framing)),
         chain_(std::move(chain)),
         n_known_(n_known),
         lag_(lag),
-        context_(std::move(context)) {
+        context_(std::move(context)),
+        levels_(levels) {
     engines_.push_back(chain_->live());
   }
   // A copy has its own scratch memory.
-  Streams(const Streams& other) : Streams(other.framing_, other.chain_, other.n_known_, other.lag_, other.context_) {
+  Streams(const Streams& other)
+      : Streams(other.framing_, other.chain_, other.n_known_, other.lag_, other.context_, other.levels_) {
     first_free_ = other.first_free_;
     rows_ = other.rows_;
   }
@@ -58,6 +61,7 @@ class Streams {
   const Framing& framing() const { return framing_; }
   const Chain& chain() const { return *chain_; }
   const Context* context() const { return context_.get(); }
+  const std::optional<AlarmLevels>& levels() const { return levels_; }
   const LiveEngine& engine() const { return engines_[0]; }
   Index n_known() const { return n_known_; }
   Index lag() const { return lag_; }
@@ -96,6 +100,7 @@ class Streams {
   Index n_columns() const { return chain_->n_columns(); }
   bool among_known(const double* posterior, double* answer) const;
   void propose_contexts(const RowSamples& step);
+  void watch(Row& row, double evidence, const double* sample, std::int64_t dt) const;
 
   Framing framing_;
   std::shared_ptr<const Chain> chain_;
@@ -105,6 +110,7 @@ class Streams {
   Index first_free_ = 0;
   std::vector<Row> rows_;
   std::shared_ptr<const Context> context_;
+  std::optional<AlarmLevels> levels_;
   // Memory of a step.
   RowMatrix frames_, features_, evidence_;  // (k, D), (k, F), (k, S)
   std::vector<char> missing_;               // (k)
