@@ -182,7 +182,7 @@ def test_drhmm_rename_replaces_the_file_or_writes_another(found, tmp_path):
 @pytest.mark.parametrize(
     ("labels", "problem"),
     [
-        ({3: "calm"}, r"labels has 3, which is no label of the model: \[0, 1, 2\]"),
+        ({3: "calm"}, r"labels has 3, which is not a label of the model: \[0, 1, 2\]"),
         ({0: "calm"}, "labels leaves 1 as it is, beside text: give every state a name"),
         ({0: 1}, "labels gives 1 to 2 states: their names must differ"),
         ({0: "calm", 1: "", 2: "crash"}, "labels has '' as a name, which stands for an unknown label"),

@@ -1,4 +1,4 @@
-"""How long states last: every state is a row of stages that share its evidence; shapes are learned from stays."""
+"""Durations: a state is a row of stages with the same evidence."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ..data.labels import Codes
 
 Sizes = npt.NDArray[np.int64]
 
-#: An entry into a state of several stages goes to the last one with this probability: short stays remain possible.
+#: Probability of entering a state at its last stage, so that short stays remain possible.
 SKIP = 0.05
 
-#: Stages that a state may have, and with them the longest minimum stay.
+#: The most stages of a state, and so the longest minimum stay.
 MOST_STAGES = 10_000
 
-#: Numbers of stages that are tried.
+#: Candidate numbers of stages.
 SHAPES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
-#: A shape is tried if its stages are fewer than this share of the mean stay.
+#: Shapes must be below this share of the mean stay.
 LARGEST_SHARE = 0.9
 
-#: Log likelihood that stays must gain for every doubling of the shape.
+#: Required gain in log likelihood per doubling of the shape.
 PULL = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Durations:
-    """The stages of every state: the distribution of its stays.
+    """The stages of all states, which give the distributions of stays.
 
     A stay goes through the stages of its state in order. It leaves the state from the last one.
 
@@ -86,7 +86,7 @@ class Durations:
 
     @classmethod
     def geometric(cls, transmat: Array) -> Durations:
-        """One stage for each state: what a plain chain does."""
+        """Return one stage per state, as in a plain chain."""
         return stages_of(transmat, np.ones(len(transmat), dtype=np.int64), np.ones(len(transmat), dtype=np.int64))
 
     @property
@@ -96,7 +96,7 @@ class Durations:
 
     @property
     def mean(self) -> Array:
-        """Mean stay of each state in steps, shape (S,); inf for a state that is never left."""
+        """Mean stay of each state in time steps, shape (S,); inf for absorbing states."""
         with np.errstate(divide="ignore"):
             steps = 1 / (1 - self.stay)
         ends = np.cumsum(self.sizes) - 1
@@ -107,17 +107,20 @@ class Durations:
 
     @property
     def shape(self) -> Sizes:
-        """Number of stages of each state that can last, shape (S,): 1 is geometric, more is more regular."""
+        """Number of repeatable stages per state, shape (S,).
+
+        1 is geometric; larger shapes are more regular.
+        """
         can_last = np.add.reduceat((self.stay > 0).astype(np.int64), np.cumsum(self.sizes) - self.sizes)
         return np.maximum(can_last, 1)
 
     @property
     def minimum(self) -> Sizes:
-        """Shortest stay of each state that is possible, shape (S,)."""
+        """Shortest possible stay of each state, shape (S,)."""
         return np.where(self.skip > 0, 1, self.sizes)
 
     def probabilities(self, longest: int) -> Array:
-        """Probability that a stay lasts 1, 2, ..., `longest` steps, shape (S, longest)."""
+        """Probabilities of stays of 1, 2, ..., `longest` time steps, shape (S, longest)."""
         check_integer(longest, "longest", low=1)
         ends = np.cumsum(self.sizes) - 1
         at = np.zeros(len(self.stay))
@@ -134,13 +137,13 @@ class Durations:
 
 
 def leaving_rates(transmat: Array) -> Array:
-    """Probability that each state is left at a step, shape (S,)."""
+    """Probability of leaving each state at a time step, shape (S,)."""
     rates: Array = np.where(np.eye(len(transmat), dtype=bool), 0.0, transmat).sum(axis=1)
     return rates
 
 
 def check_stages(stages: Durations, transmat: Array) -> None:
-    """Raise a ValueError if a chain cannot have these stages."""
+    """Raise ValueError for invalid stages."""
     if stages.n_states != len(transmat):
         raise ValueError(f"there are stages of {stages.n_states} states for {len(transmat)} classes")
     stay, diagonal = stages.stay[np.cumsum(stages.sizes) - 1], np.diagonal(transmat)
@@ -153,7 +156,7 @@ def check_stages(stages: Durations, transmat: Array) -> None:
 
 
 def stages_of(transmat: Array, shape: Sizes, minimum: Sizes) -> Durations:
-    """Stages with the mean stays of a transition matrix.
+    """Choose stages that have the mean stays of a transition matrix.
 
     State i leaves at a step with 1 - A_ii on average. It has ``shape[i]`` equal stages. Where ``minimum[i]`` is above
     1, stages that are certain to advance stand in front until there are so many, and every stay passes all of them; a
@@ -180,7 +183,7 @@ def stages_of(transmat: Array, shape: Sizes, minimum: Sizes) -> Durations:
 
 @dataclass(frozen=True)
 class Stays:
-    """How often stays were seen: statistics that add up.
+    """Counts of observed stays, which add up over blocks.
 
     Row k of ``kinds`` is (state, length, was entered, was left): nobody saw the begin of a stay that is the first of
     a sequence, or the end of one that is the last. ``counts[k]`` is how many of the kind there are.
@@ -191,14 +194,14 @@ class Stays:
 
     @classmethod
     def of(cls, codes: Codes, lengths: Lengths) -> Stays:
-        """The stays in the codes of labels, sequence by sequence; -1 is no state."""
+        """Count the stays in label codes, sequence by sequence; -1 is unknown."""
         if len(codes) == 0:
             return cls(np.zeros((0, 4), dtype=np.int64), np.zeros(0, dtype=np.int64))
         sequence = np.repeat(np.arange(len(lengths)), lengths)
         is_new = (np.diff(codes) != 0) | (np.diff(sequence) != 0)
         begins = np.flatnonzero(np.append(True, is_new))
         state, of = codes[begins], sequence[begins]
-        # Two neighbouring stays of one sequence are one change of state, which was seen if both are known.
+        # Two neighbouring stays of a sequence are an observed change if both are known.
         seen = np.append(False, (of[1:] == of[:-1]) & (state[1:] >= 0) & (state[:-1] >= 0))
         kinds = np.stack([state, np.diff(np.append(begins, len(codes))), seen, np.append(seen[1:], False)], axis=1)
         known = kinds[state >= 0].astype(np.int64)
@@ -206,7 +209,7 @@ class Stays:
 
     @classmethod
     def merged(cls, parts: Iterable[Stays]) -> Stays:
-        """The stays of several blocks, one or more."""
+        """Add up the stays of several blocks."""
         each = list(parts)
         return cls._summed(np.concatenate([part.kinds for part in each]), np.concatenate([p.counts for p in each]))
 
@@ -218,19 +221,19 @@ class Stays:
         return cls(unique, sums)
 
     def of_state(self, state: int) -> Stays:
-        """Those of one state."""
+        """Select the stays of one state."""
         own = self.kinds[:, 0] == state
         return Stays(self.kinds[own], self.counts[own])
 
     def at_least(self, minimum: int) -> Stays:
-        """The same, where a stay that was left before the minimum counts as one of the minimum."""
+        """Raise complete stays below the minimum to the minimum."""
         kinds = self.kinds.copy()
         left = kinds[:, 3] == 1
         kinds[left, 1] = np.maximum(kinds[left, 1], minimum)
         return self._summed(kinds, self.counts)
 
     def log_likelihood(self, k: int, minimum: int, mean: float) -> float:
-        """Log probability of the stays of one state that has the stages of `stages_of`, and lasts `mean` on average.
+        """Log likelihood of the stays of a state with the given stages and mean.
 
         The first stay of a sequence counts as one that began there: if it was cut, it speaks for fewer stages.
         With p the probability to advance, r stages take n steps with p C(n-1, r-1) p^(r-1) (1-p)^(n-r), and n or more
@@ -241,7 +244,7 @@ class Stays:
         length, left = self.kinds[:, 1] - forced, self.kinds[:, 3] == 1
         terms = _log_binomial(length - 1, k, advance)
         survived = np.where((length < 1)[:, None], 0.0, np.logaddexp.accumulate(terms, axis=1))
-        # From r = 1..k stages before the end; a stay goes through all of them, or skips to the last.
+        # From r = 1..k stages before the end; a stay passes all of them, or enters at the last.
         logs = np.where(left[:, None], np.log(advance) + terms, survived)
         with np.errstate(divide="ignore"):
             logs = np.logaddexp(np.log(1 - skip) + logs[:, -1], np.log(skip) + logs[:, 0])
@@ -260,18 +263,18 @@ def _log_binomial(n: npt.NDArray[np.int64], k: int, p: float) -> Array:
 
 @dataclass(frozen=True)
 class DurationRules:
-    """How durations follow from stays: whether shapes are learned, and the shortest stay of each state, (S,)."""
+    """Rules for durations: learned shapes or none, and the minimum stays (S,)."""
 
     learned: bool
     minimum: Sizes
 
     @property
     def are_geometric(self) -> bool:
-        """Whether every stay is geometric, whatever the labels are."""
+        """Whether stays are geometric for any labels."""
         return not self.learned and bool((self.minimum == 1).all())
 
     def shapes(self, transmat: Array, stays: Stays) -> Sizes:
-        """The number of stages of each state that suits its stays best, (S,); 1 for all unless it is to be learned."""
+        """Choose the shape of each state by its stays, (S,); all 1 unless learned."""
         away = leaving_rates(transmat)
         return np.array(
             [
@@ -290,14 +293,20 @@ class DurationRules:
         return allowed[int(np.argmax(scores))]
 
     def stages(self, transmat: Array, shapes: Sizes) -> Durations | None:
-        """The durations with these shapes and the mean stays of `transmat`; None where every stay is geometric."""
+        """Build durations with these shapes and the mean stays of `transmat`.
+
+        None if all stays are geometric.
+        """
         if (np.maximum(shapes, self.minimum) == 1).all():
             return None
         return stages_of(transmat, shapes, self.minimum)
 
 
 def minimum_stays(min_duration: Any, classes: npt.NDArray[Any]) -> Sizes:
-    """The shortest stay of each class, (S,), from one number for all, a dict by label, or one number per class."""
+    """Return the minimum stay of each class, (S,).
+
+    The argument is one number, a dict by label, or one number per class.
+    """
     n_states = len(classes)
     if min_duration is None:
         return np.ones(n_states, dtype=np.int64)
@@ -322,7 +331,7 @@ def minimum_stays(min_duration: Any, classes: npt.NDArray[Any]) -> Sizes:
 
 
 def check_minimum(codes: Codes, lengths: Lengths, minimum: Sizes, classes: npt.NDArray[Any]) -> None:
-    """Raise a ValueError if known labels, which are certain, have a whole stay that is shorter than its minimum."""
+    """Raise ValueError if a complete, known stay is shorter than its minimum."""
     for state, length, entered, left in Stays.of(codes, lengths).kinds.tolist():
         if entered and left and length < minimum[state]:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The chain that recursions run on: native, with the stages of states that have durations."""
+"""The native chain of the recursions, with the stages of durations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StageChain:
-    """A native chain; posteriors, evidence and paths are those of states, and stages stay inside."""
+    """A native chain with the interface of states; stages stay inside."""
 
     native: _core.Chain
 
@@ -30,7 +30,7 @@ class StageChain:
         novelty: Novelty | None = None,
         prior: Array | None = None,
     ) -> StageChain:
-        """The chain of a model; with novelty, `prior` says where the unknown returns to."""
+        """Build the chain of a model; the unknown returns to states by `prior`."""
         if novelty is None or prior is None:
             if stages is None:
                 return cls(_core.Chain(transmat, startprob))
@@ -45,9 +45,9 @@ class StageChain:
         return cls(native)
 
     def run(self, name: str, evidence: Array, lengths: Lengths, dt: Steps | None, n_threads: int, *lag: int) -> Any:
-        """A recursion of the core: posteriors of states, or the most probable path of states."""
+        """Run a recursion: posteriors of states, or the most probable path."""
         return recursion.run(name, self.native, evidence, lengths, dt, n_threads, *lag)
 
     def expectation(self, evidence: Array, lengths: Lengths, n_threads: int) -> tuple[Array, Array, float]:
-        """Smoothed posteriors and expected transitions of states, and the log likelihood: the E step of learning."""
+        """Run the E step: posteriors, expected transitions and log likelihood."""
         return recursion.expect(self.native, evidence, lengths, n_threads)

@@ -1,4 +1,4 @@
-"""Transition and start probabilities: counted, expected, fixed or tempered, and what follows in the long run."""
+"""Transition and start probabilities: learned, given or tempered."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ START_PRIOR = 1.0
 
 @dataclass(frozen=True)
 class ChainRules:
-    """How transition and start probabilities follow from counts.
+    """Rules for transition and start probabilities.
 
     ``prior`` is the pseudo-count of each transition, -inf where it is forbidden; ``transmat`` and ``startprob`` are
     given where they are not learned. ``weights`` (S,) say how much a transition into each state counts. ``durations``
@@ -48,12 +48,12 @@ class ChainRules:
 
     @property
     def tells_states_apart(self) -> bool:
-        """Whether the order of states matters before anything is learned."""
+        """Whether the settings distinguish states before anything is learned."""
         given = (self.transmat, self.startprob, self.initial)
         return any(one is not None for one in given) or bool((self.prior != self.prior[0, 0]).any())
 
     def log_preferences(self) -> tuple[Array, Array]:
-        """How much each transition and each first state is to be preferred, before anything is learned."""
+        """Log preferences for transitions and first states before learning."""
         given = self.transmat if self.transmat is not None else self.initial
         if given is None:
             given = np.where(np.isneginf(self.prior), 0.0, self.prior + 1)
@@ -62,9 +62,9 @@ class ChainRules:
         return np.log(np.maximum(given, tiny)), np.log(np.maximum(first, tiny))
 
     def transition_probabilities(self, counts: Array, *, certain: bool = True) -> Array:
-        """Counts plus pseudo-counts, row by row divided by their sums; or what was given.
+        """Normalise counts plus pseudo-counts, or return the given matrix.
 
-        Counts of forbidden transitions are an error where they are `certain`, and no more than a guess otherwise.
+        Counts of forbidden transitions are an error if they are `certain`; otherwise they are ignored.
         """
         if self.transmat is not None:
             if certain and (counts[self.transmat == 0] > 0).any():
@@ -87,11 +87,11 @@ class ChainRules:
         return transmat
 
     def first_transitions(self, counts: Array) -> Array:
-        """The transition matrix that EM begins with."""
+        """Return the first transition matrix of EM."""
         return self.transition_probabilities(counts, certain=False) if self.initial is None else self.initial
 
     def regular(self, transmat: Array, counts: Array, shapes: Sizes) -> Array:
-        """The transition matrix where states of several stages last as long as they did, without pseudo-counts.
+        """Keep the mean stays of shaped states free of pseudo-counts.
 
         Some pseudo-counts hardly matter for geometric stays, but a regular stay of another length is very improbable.
         Given transitions and weights of classes are meant to change the mean: they do.
@@ -107,11 +107,14 @@ class ChainRules:
 
     @property
     def without_shapes(self) -> ChainRules:
-        """The same rules, with stays that are geometric from their minimum on."""
+        """Return the same rules with geometric stays beyond the minimum."""
         return replace(self, durations=replace(self.durations, learned=False))
 
     def learn(self, counts: Array, stays: Stays) -> tuple[Array, Durations | None]:
-        """Transition probabilities and durations, None where every stay is geometric, from certain labels."""
+        """Learn transitions and durations from complete labels.
+
+        Durations are None if all stays are geometric.
+        """
         transmat = self.transition_probabilities(counts)
         every = np.full(self.n_states, 2)
         shapes = self.durations.shapes(self.regular(transmat, counts, every), stays)
@@ -119,9 +122,9 @@ class ChainRules:
         return transmat, self.durations.stages(transmat, shapes)
 
     def start_probabilities(self, starts: Array, *, certain: bool = True) -> Array:
-        """First states plus one pseudo-count each, divided by their sum; or what was given.
+        """Normalise counts of first states plus pseudo-counts, or return the given ones.
 
-        First states that are impossible are an error where they are `certain`, and no more than a guess otherwise.
+        Impossible first states are an error if they are `certain`; otherwise they are ignored.
         """
         if self.startprob is not None:
             if certain and (starts[self.startprob == 0] > 0).any():
@@ -142,7 +145,7 @@ def chain_rules(
     durations: DurationRules | None = None,
     transmat_init: Any = None,
 ) -> ChainRules:
-    """Check the settings of the chain and bring them to one shape; of class weights, only their ratios count."""
+    """Check the settings of the chain; class weights count up to a common factor."""
     if not isinstance(transition_prior, list | tuple) and np.ndim(transition_prior) == 0:
         prior = np.full((n_states, n_states), check_number(transition_prior, "transition_prior", low=0, high=LARGEST))
     else:
@@ -179,7 +182,7 @@ def chain_rules(
 
 
 def count_transitions(codes: npt.NDArray[np.int64], lengths: Lengths, n_states: int) -> tuple[Array, Array]:
-    """Transitions between neighbouring known time steps and first states, within sequences; shapes (S, S) and (S,)."""
+    """Count transitions and first states of known time steps, shapes (S, S), (S,)."""
     counts, starts = np.zeros((n_states, n_states)), np.zeros(n_states)
     first = np.cumsum([0, *lengths[:-1]])
     inside = codes >= 0
@@ -192,13 +195,13 @@ def count_transitions(codes: npt.NDArray[np.int64], lengths: Lengths, n_states: 
 
 
 def power(values: Array, temper: float) -> Array:
-    """values^temper; zeros stay zeros."""
+    """Return values^temper; zeros stay zeros."""
     return np.where(values > 0, values**temper, 0.0)
 
 
 @dataclass(frozen=True)
 class Tempering(FrozenArrays):
-    """What a tempered chain was before, and what the last time step of a sequence adds.
+    """The chain before tempering, and the weights at the ends of sequences.
 
     P = A^temper, elementwise, has the Perron value lambda and the right vector r. The chain of a model is then
     A'_ij = P_ij r_j / (lambda r_i) with the start pi'_i proportional to pi_i^temper r_i; `transmat` and `startprob`
@@ -212,7 +215,7 @@ class Tempering(FrozenArrays):
     end_weights: Array
 
     def at_ends(self, evidence: Array, lengths: Lengths) -> Array:
-        """Evidence (T, S) with the end weights at the last time step of each sequence; the unknown has none."""
+        """Add the end weights to the evidence (T, S); the unknown has weight 0."""
         evidence = evidence.copy()
         last = np.cumsum(lengths) - 1
         n_states = len(self.end_weights)
@@ -223,10 +226,10 @@ class Tempering(FrozenArrays):
 
 
 def tempered(transmat: Array, startprob: Array, temper: float, prior: Array) -> tuple[Array, Array, Tempering | None]:
-    """A', pi' and how they came about; A and pi themselves for a temper of 1.
+    """Return A', pi' and their `Tempering`; A, pi and None for a temper of 1.
 
     The end weights have mean 0 under the class shares `prior`. A ValueError names a state that cannot be reached: such
-    a chain has no positive Perron vector, and its powers are no chain.
+    a chain has no positive Perron vector.
     """
     if temper == 1:
         return transmat, startprob, None
@@ -246,9 +249,9 @@ def tempered(transmat: Array, startprob: Array, temper: float, prior: Array) -> 
 
 
 def _perron_vector(weights: Array) -> Array:
-    """The right Perron vector of a chain whose states can all be reached, positive: by repeated squaring.
+    """Return the positive right Perron vector of an irreducible chain.
 
-    Half of every step stays where it is, so that chains that go round in circles settle, too.
+    Repeated squaring of the average of the chain and the identity, so that periodic chains converge, too.
     """
     powers = np.eye(len(weights)) + weights / weights.sum(axis=1).max()
     for _ in range(60):
@@ -259,7 +262,7 @@ def _perron_vector(weights: Array) -> Array:
 
 
 def reachable(transmat: Array) -> npt.NDArray[np.bool_]:
-    """Which state (column) can be reached from which (row), itself among them."""
+    """Mark the states (columns) that can be reached from each state (row) or are it."""
     reached = (transmat > 0) | np.eye(len(transmat), dtype=bool)
     for _ in range(len(transmat).bit_length()):
         reached = (reached.astype(np.float64) @ reached) > 0
@@ -267,7 +270,7 @@ def reachable(transmat: Array) -> npt.NDArray[np.bool_]:
 
 
 def unreachable(transmat: Array) -> tuple[int, int] | None:
-    """Two states of which the second cannot be reached from the first, if there are any."""
+    """Return two states of which the second is unreachable from the first, or None."""
     reached = reachable(transmat)
     if reached.all():
         return None
@@ -276,7 +279,7 @@ def unreachable(transmat: Array) -> tuple[int, int] | None:
 
 
 def stationary_distribution(transmat: npt.ArrayLike) -> Array:
-    """Share of time that a chain spends in each state in the long run, without evidence.
+    """Long-run share of time in each state, without evidence.
 
     Parameters
     ----------
@@ -321,7 +324,7 @@ def stationary_distribution(transmat: npt.ArrayLike) -> Array:
 
 
 def _recurrent(matrix: Array) -> npt.NDArray[np.int64]:
-    """States that a chain always comes back to; a ValueError if these are several parts that never meet."""
+    """Mark the recurrent states; a ValueError if they fall into several parts."""
     reached = reachable(matrix)
     closed = [state for state in range(len(matrix)) if reached[reached[state], state].all()]
     for state in closed:

@@ -1,4 +1,4 @@
-"""The state for what nobody labelled: one more state of the chain, with two understandable numbers."""
+"""The unknown: one more state of the chain, with a rate and a duration."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 
 from ..data.checks import Array, check_number
 
-#: Mean frames that the unknown may last, and how rarely it may begin. Within these, and with evidence as the native
-#: core limits it, the known states keep a posterior that float64 can hold in all but contrived chains.
+#: Bounds of the mean duration of the unknown and of its rate. Within them, and with the limits of the native core on
+#: evidence, float64 holds the posteriors of the known states in all but contrived chains.
 LONGEST_DURATION = 1e9
 SMALLEST_RATE = 1e-30
 
-#: Less than this of a posterior cannot be divided among the known states; the native core has the same limit.
+#: Smaller parts of a posterior cannot be divided among the known states; the native core has the same limit.
 SMALLEST_SHARE = 1e-290
 
 
 def among_known(posteriors: Array, n_states: int, row_of: Callable[[int], int] = int) -> Array:
-    """Posteriors given that the state is a known one, from those of all states, the unknown last if there is one.
+    """Condition posteriors on the known states; the unknown is the last column.
 
-    A ValueError names the row, as `row_of` its place, that leaves nothing for the known states.
+    A ValueError names the row, as `row_of` its place, without probability for the known states.
     """
     if posteriors.shape[-1] == n_states:
         return posteriors
@@ -34,7 +34,7 @@ def among_known(posteriors: Array, n_states: int, row_of: Callable[[int], int] =
 
 
 def none_known(row: int) -> str:
-    """What is wrong where the unknown leaves nothing for the known states."""
+    """Return the error for a row that leaves nothing for the known states."""
     return (
         f"at row {row} the unknown leaves the known states no probability that float64 can hold: there is nothing to "
         "divide among them; use a smaller evidence_scale, or a chain that forbids less"
@@ -43,7 +43,7 @@ def none_known(row: int) -> str:
 
 @dataclass(frozen=True)
 class Novelty:
-    """How often something unknown begins and how long it lasts.
+    """The rate and the duration of the unknown.
 
     ``rate`` is the probability that a frame of a known state is followed by something unknown; ``duration`` is the
     mean number of frames until a known state returns.
@@ -57,7 +57,7 @@ class Novelty:
         check_number(self.duration, "novelty duration", low=1, high=LONGEST_DURATION)
 
     def transmat(self, transmat: Array, prior: Array) -> Array:
-        """(S + 1, S + 1): known states lead to * with the rate, and * returns to them by their shares."""
+        """Transition matrix (S + 1, S + 1): into * at the rate, back by class shares."""
         n_states = len(transmat)
         extended = np.empty((n_states + 1, n_states + 1))
         extended[:-1, :-1] = (1 - self.rate) * transmat
@@ -67,5 +67,5 @@ class Novelty:
         return extended
 
     def startprob(self, startprob: Array) -> Array:
-        """(S + 1,): * is the first state with the probability of the rate."""
+        """Start probabilities (S + 1,): * comes first with the probability of the rate."""
         return np.append((1 - self.rate) * startprob, self.rate)

@@ -1,1 +1,1 @@
-"""What users bring: sequences, labels, tables and times, and the checks at the public edge."""
+"""Input data: sequences, labels, tables, times, and the public argument checks."""

@@ -1,4 +1,4 @@
-"""Checks at the public edge, each made once; messages name the argument, the value and its place."""
+"""Argument checks; messages name the argument, the value and its place."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Steps = npt.NDArray[np.int64]
 
 ROW_SUM_TOLERANCE = 1e-8
 
-#: What the native core computes with, in the byte order of this machine.
+#: The dtype of the native core: float64 in native byte order.
 NATIVE = np.dtype(np.float64)
 
-#: Numbers above this are refused where they would overflow when squared or summed.
+#: Larger numbers are refused where squares or sums of them would overflow.
 LARGEST = 1e100
 
 MOST_THREADS = 4096
 
-#: Steps of the chain between two frames; integers up to here survive JSON and float64.
+#: The most steps of the chain between two frames; JSON and float64 hold such integers exactly.
 LONGEST_GAP = 2**53
 
 
 def as_floats(values: Any, name: str) -> Array:
-    """Array of float64, whatever its shape."""
+    """Convert to a float64 array of any shape."""
     refuse_masked(values, name)
     try:
         array = np.asarray(values)
@@ -45,19 +45,19 @@ def as_floats(values: Any, name: str) -> Array:
 
 
 def _has_text(array: npt.NDArray[Any]) -> bool:
-    """Whether an array of objects holds text, which numpy would read as numbers."""
+    """Test whether an object array holds text, which numpy would read as numbers."""
     return array.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in array.flat)
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise a ValueError for masked values, also in a list of arrays, which numpy would take as they are."""
+    """Raise ValueError for masked arrays, also in a list; numpy would drop the mask."""
     for part in values if isinstance(values, list | tuple) else (values,):
         if np.ma.isMaskedArray(part) and np.ma.getmaskarray(part).any():
             raise ValueError(f"{name} is a masked array with masked values; fill them first (NaN is a missing sample)")
 
 
 def _is_plain(values: Any) -> bool:
-    """Whether it is an array just as the native core takes it: most are, and looking no further saves time."""
+    """Test whether the native core can take the array as it is, the usual case."""
     if type(values) is not np.ndarray or values.dtype != NATIVE:
         return False
     flags = values.flags
@@ -65,9 +65,9 @@ def _is_plain(values: Any) -> bool:
 
 
 def as_matrix(values: Any, name: str, advice: str = "") -> Array:
-    """Two-dimensional, C-contiguous, aligned float64; NaN and infinities are left to the caller.
+    """Convert to a C-contiguous, aligned float64 matrix; NaN and infinities pass.
 
-    ``advice`` is what a refusal of other shapes ends with.
+    ``advice`` ends the message about a wrong shape.
     """
     if _is_plain(values) and values.ndim == 2:
         return values  # type: ignore[no-any-return]
@@ -98,7 +98,7 @@ def as_matrix(values: Any, name: str, advice: str = "") -> Array:
 
 
 def _as_array(values: Any, name: str, advice: str) -> npt.NDArray[Any]:
-    """What numpy makes of it; a tensor that keeps gradients, or lies elsewhere, is none yet."""
+    """Convert to a numpy array; name tensors that first need detaching or copying."""
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -112,7 +112,7 @@ def _as_array(values: Any, name: str, advice: str) -> npt.NDArray[Any]:
 
 
 def read_only(array: Array) -> Array:
-    """Contiguous, aligned float64 array that cannot be written to; a copy, unless it is one already."""
+    """Return a contiguous, read-only float64 array; copy if necessary."""
     if _is_plain(array) and not _is_written_through(array):
         return array
     copy = np.array(array, dtype=np.float64, order="C")
@@ -121,7 +121,7 @@ def read_only(array: Array) -> Array:
 
 
 def _is_written_through(array: Any) -> bool:
-    """Whether an array, or one that it is a view of, can be written to."""
+    """Test whether the array or one of its bases is writable."""
     while isinstance(array, np.ndarray):
         if array.flags.writeable:
             return True
@@ -130,7 +130,7 @@ def _is_written_through(array: Any) -> bool:
 
 
 class FrozenArrays:
-    """The base of a frozen dataclass: arrays are read-only, also after pickling, which makes the object anew."""
+    """Base of frozen dataclasses with read-only arrays, also after pickling."""
 
     def __post_init__(self: Any) -> None:
         for item in fields(self):
@@ -142,7 +142,7 @@ class FrozenArrays:
 
 
 def as_samples(values: Any, name: str = "X") -> Array:
-    """Rows by columns, at least one of each, NaN allowed, infinities refused."""
+    """Check a matrix of samples: at least one row and column, NaN but no infinities."""
     samples = as_matrix(
         values,
         name,
@@ -161,7 +161,10 @@ def as_samples(values: Any, name: str = "X") -> Array:
 
 
 def as_sample(values: Any, n_columns: int, name: str = "x") -> Array:
-    """One sample of a stream, shape (d,); None is a missing one. Infinities are left to the core."""
+    """Check one sample of a stream, shape (d,); None is a missing one.
+
+    The core checks for infinities.
+    """
     if values is None:
         return np.full(n_columns, np.nan)
     refuse_masked(values, name)
@@ -177,7 +180,10 @@ def as_sample(values: Any, n_columns: int, name: str = "x") -> Array:
 
 
 def as_values(values: Any, name: str) -> npt.NDArray[Any]:
-    """Labels or names as an array in which what differs still differs: of objects where numpy has no dtype for them."""
+    """Convert labels or names to an array without merging different values.
+
+    The dtype is object if no numpy dtype can hold them all.
+    """
     refuse_masked(values, name)
     is_list = isinstance(values, list | tuple)
     array = _as_objects(values) if is_list and not _fit_together(values) else np.asarray(values)
@@ -189,7 +195,7 @@ def as_values(values: Any, name: str) -> npt.NDArray[Any]:
 
 
 def _fit_together(values: Sequence[Any]) -> bool:
-    """Whether numpy keeps the values of a list as they are: beside text, or as floats, some would become others."""
+    """Test whether numpy keeps all values of a list, unlike 1 beside text."""
     kinds = {type(value) for value in values}
     is_text = {issubclass(kind, str | bytes) for kind in kinds}
     if len(is_text) > 1 or type(None) in kinds:
@@ -209,7 +215,7 @@ def _as_objects(values: Sequence[Any]) -> npt.NDArray[Any]:
 
 
 def _refuse_mixed_truth(values: Any, name: str) -> None:
-    """Raise a ValueError for True and False beside numbers, which they are equal to."""
+    """Raise ValueError for True and False beside numbers: they equal 1 and 0."""
     kinds = {type(value) for value in values}
     truth = {bool, np.bool_}
     if kinds.isdisjoint(truth) or kinds <= truth:
@@ -220,7 +226,7 @@ def _refuse_mixed_truth(values: Any, name: str) -> None:
 
 
 def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """True for NaN among floats, NaT among times, and None, NaN or pandas.NA among objects."""
+    """Mark NaN, NaT, None and pandas.NA."""
     if values.dtype.kind == "f":
         return np.array(np.isnan(values), dtype=np.bool_)
     if values.dtype.kind in "mM":
@@ -231,7 +237,7 @@ def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _stands_for_nothing(value: Any) -> bool:
-    """Whether an object is None, NaN (which differs from itself) or pandas.NA (which compares to itself)."""
+    """Test for None, NaN or pandas.NA."""
     if value is None:
         return True
     equal = value == value
@@ -239,7 +245,10 @@ def _stands_for_nothing(value: Any) -> bool:
 
 
 def as_lengths(lengths: Any, n_rows: int) -> Lengths:
-    """Positive sequence lengths that sum to the number of rows; None is one sequence."""
+    """Check the lengths of sequences: positive, summing to the number of rows.
+
+    None is one sequence.
+    """
     if lengths is None:
         return [n_rows]
     refuse_masked(lengths, "lengths")
@@ -259,7 +268,7 @@ def as_lengths(lengths: Any, n_rows: int) -> Lengths:
 
 
 def as_steps(dt: Any, n_rows: int) -> Steps | None:
-    """Steps of the chain since the row before, one per row; None where every row follows the one before it."""
+    """Check the steps of the chain before each row; None means one step everywhere."""
     if dt is None:
         return None
     refuse_masked(dt, "dt")
@@ -287,7 +296,10 @@ def _is_step(value: Any) -> bool:
 
 
 def as_weights(values: Any, sequences: Any) -> Array:
-    """One finite, non-negative weight per row, not all zero, in the order of the sequences."""
+    """Check weights, one per row: finite, non-negative, not all zero.
+
+    The order is that of the sequences.
+    """
     lengths, n_rows = sequences.lengths, len(sequences.samples)
     if sequences.is_list:
         if not isinstance(values, list | tuple):
@@ -310,7 +322,7 @@ def as_weights(values: Any, sequences: Any) -> Array:
 
 
 def _as_probabilities(values: Array, name: str) -> Array:
-    """Rows of non-negative numbers that sum to one, divided by their sum to the last digit; always a new array."""
+    """Check that rows are probabilities and normalise them exactly, in a new array."""
     normalized: Array | None = _core.normalized(values, ROW_SUM_TOLERANCE)
     if normalized is None:
         _refuse_probabilities(values, name)
@@ -318,7 +330,7 @@ def _as_probabilities(values: Array, name: str) -> Array:
 
 
 def _refuse_probabilities(values: Array, name: str) -> NoReturn:
-    """The ValueError that names the first number, or the first sum, that is wrong."""
+    """Raise ValueError for the first invalid number or row sum."""
     for row, probabilities in enumerate(np.atleast_2d(values)):
         place = f" of row {row}" if values.ndim == 2 else ""
         for column, value in enumerate(probabilities):
@@ -331,7 +343,7 @@ def _refuse_probabilities(values: Array, name: str) -> NoReturn:
 
 
 def as_transmat(values: Any, n_states: int, name: str = "transmat") -> Array:
-    """(S, S) with rows that sum to one."""
+    """Check a transition matrix (S, S), whose rows sum to 1."""
     transmat = as_matrix(values, name)
     if n_states == 0:
         raise ValueError(f"{name} is empty: shape {transmat.shape}")
@@ -341,7 +353,7 @@ def as_transmat(values: Any, n_states: int, name: str = "transmat") -> Array:
 
 
 def as_startprob(values: Any, n_states: int, name: str = "startprob") -> Array:
-    """(S,) that sums to one."""
+    """Check start probabilities (S,), which sum to 1."""
     startprob = values if _is_plain(values) else as_floats(values, name)
     if startprob.shape != (n_states,):
         raise ValueError(f"{name} must have shape {(n_states,)}, got {startprob.shape}")
@@ -357,7 +369,7 @@ def check_number(
     low_open: bool = False,
     high_open: bool = False,
 ) -> float:
-    """One finite real number within bounds."""
+    """Check that a finite real number is within bounds."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
     try:
@@ -375,7 +387,7 @@ def check_number(
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """A value for a message: no more of it than can be read, or than Python can write."""
+    """Format a value for a message, shortened if necessary."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"an integer of {value.bit_length()} bits"
     text = repr(value)
@@ -383,7 +395,7 @@ def shown(value: Any, most: int = 60) -> str:
 
 
 def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
-    """One integer within bounds."""
+    """Check that an integer is within bounds."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise ValueError(f"{name} must be an integer, got {value!r}")
     number = int(value)
@@ -395,7 +407,7 @@ def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -
 
 
 def check_number_or_auto(value: Any, name: str, *, low: int, high: int | None = None, of: str = "") -> None:
-    """One integer within bounds, or "auto", or None."""
+    """Check that a value is an integer within bounds, "auto" or None."""
     if isinstance(value, str) and value != "auto":
         raise ValueError(f"{name} must be a number{f' of {of}' if of else ''}, 'auto' or None, got {value!r}")
     if value is not None and not isinstance(value, str):
@@ -403,13 +415,13 @@ def check_number_or_auto(value: Any, name: str, *, low: int, high: int | None = 
 
 
 def check_bool(value: Any, name: str) -> None:
-    """True or False, and no word or number that stands for one."""
+    """Check that a value is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
 def check_searched(value: Any, name: str) -> None:
-    """A positive number, "cv" to search for one, or "default"."""
+    """Check that a value is a positive number, "cv" (search) or "default"."""
     if not isinstance(value, str):
         check_number(value, name, low=1 / LARGEST, high=LARGEST)
     elif value not in ("cv", "default"):
@@ -417,14 +429,14 @@ def check_searched(value: Any, name: str) -> None:
 
 
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
-    """One of a few words."""
+    """Check that a value is one of some words."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
 
 
 def thread_count(n_threads: int | None) -> int:
-    """Threads to use: the argument, else DRHMM_NUM_THREADS, else the cores this process may run on."""
+    """Return the argument, else DRHMM_NUM_THREADS, else the number of usable cores."""
     if n_threads is not None:
         return check_integer(n_threads, "n_threads", low=1, high=MOST_THREADS)
     text = os.environ.get("DRHMM_NUM_THREADS")
@@ -441,7 +453,7 @@ def thread_count(n_threads: int | None) -> int:
 
 
 def as_json(value: Any) -> Any:
-    """A setting as JSON: what JSON has no word for becomes a list of pairs, a name or a description in words."""
+    """Convert a setting to JSON; other objects become pairs, names or descriptions."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, np.generic | np.ndarray):
@@ -458,7 +470,7 @@ def as_json(value: Any) -> Any:
 
 
 def checked_log_ratios(source: Any, frames: Array, n_states: int) -> Array:
-    """The log ratios of a source, with the shape and the values that the recursions need."""
+    """Check the shape and values of the log ratios of a source."""
     log_ratios = as_matrix(source.log_ratios(frames), "log_ratios")
     if log_ratios.shape != (len(frames), n_states):
         raise ValueError(
@@ -468,6 +480,6 @@ def checked_log_ratios(source: Any, frames: Array, n_states: int) -> Array:
 
 
 def without_evidence(log_ratios: Array) -> Array:
-    """Rows in which every class estimates 0 carry no evidence: all w_ij = 1."""
+    """Mark rows without evidence: the estimates of all classes are 0, so all w_ij = 1."""
     excluded = np.isneginf(log_ratios).all(axis=1, keepdims=True)
     return np.where(excluded, 0.0, log_ratios)

@@ -1,4 +1,4 @@
-"""Columns of a table by what they hold, what a model remembers of them, and messages about their names."""
+"""The roles of table columns, and messages about their names."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .times import Step, as_step
 if TYPE_CHECKING:
     from ..model import Model
 
-#: The entry with the names of the columns of label, sequence and time.
+#: Entry of the settings with the names of the label, sequence and time columns.
 COLUMNS = "columns"
 
-#: A column, False for none, or None for the one that the model remembers.
+#: A column name, False for no column, or None for the column stored in the model.
 Role = str | Literal[False] | None
 
 
 class TableError(ValueError):
-    """What is wrong with a table, and where; `on_command_line` is the same in words of the command line."""
+    """An error in a table; `on_command_line` words it for the command line."""
 
     def __init__(
         self, message: str, column: Any = None, row: int | None = None, on_command_line: str | None = None
@@ -35,14 +35,14 @@ class TableError(ValueError):
 
 
 def remembered_columns(model: Model) -> dict[str, str]:
-    """The columns of label, sequence and time that a model was learned with, by their roles."""
+    """Return the label, sequence and time columns stored in a model, by role."""
     columns = model.settings.get(COLUMNS)
     return {role: name for role, name in columns.items() if name is not None} if isinstance(columns, dict) else {}
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table by what they hold, and the time of one step, None where it is the usual one."""
+    """The columns of a table by role, and the time of one step (None: the default)."""
 
     features: tuple[str, ...] = ()
     label: str | None = None
@@ -63,7 +63,7 @@ class Columns:
         table: str = "df",
         index: Sequence[Any] = (),
     ) -> Columns:
-        """The columns of a table that are named, the samples being all others by default."""
+        """Choose columns for learning; all columns without a role are samples by default."""
         roles = {"label": label, "sequence": sequence, "time": time}
         for role, name in roles.items():
             if name is not None:
@@ -102,7 +102,10 @@ class Columns:
         index: Sequence[Any] = (),
         by_place: bool = False,
     ) -> Columns:
-        """The columns that are named, or else those that the model remembers; `by_place`, names are only numbers."""
+        """Choose columns for inference: the given ones, or those stored in the model.
+
+        With `by_place`, column names are only numbers.
+        """
         sequence, time = (
             remembered(model, role, name, names, table, index)
             for role, name in (("sequence", sequence), ("time", time))
@@ -118,11 +121,11 @@ class Columns:
 
     @property
     def marks(self) -> list[str]:
-        """All but the samples."""
+        """The columns that are not samples."""
         return [name for name in (self.label, self.sequence, self.time) if name is not None]
 
     def remembered_by(self, model: Model, step: float | None) -> Model:
-        """The model that remembers the columns, and the time of one step."""
+        """Return a model that stores these columns and the time of one step."""
         settings = dict(model.settings) | {COLUMNS: {"label": self.label, "sequence": self.sequence, "time": self.time}}
         if step is not None:
             settings["time_step"] = float(step)
@@ -130,7 +133,7 @@ class Columns:
 
 
 def checked_step(step: Step | None, time: str | None) -> float | None:
-    """The time of one step, which is positive and goes with a column of times."""
+    """Check the time of one step: positive, and only beside a time column."""
     if step is not None and time is None:
         raise TableError(f"step={step!r} goes with time", on_command_line="--step goes with --time")
     return as_step(step)
@@ -139,7 +142,7 @@ def checked_step(step: Step | None, time: str | None) -> float | None:
 def remembered(
     model: Model, role: str, name: Role, names: Sequence[Any], table: str = "df", index: Sequence[Any] = ()
 ) -> str | None:
-    """The column of a role: the one that is named, or the one that the model remembers; None where there is none."""
+    """Return the column of a role: the given one, else the stored one, else None."""
     if name is False:
         return None
     if name is not None:
@@ -157,7 +160,7 @@ def remembered(
 
 
 def remembered_hint(role: str) -> str:
-    """What to do on the command line where the column of a role, which the model remembers, is not there."""
+    """Advise the command line about a missing column that the model stores."""
     otherwise = "" if role == "label" else f", or --no-{role}"
     return f". The model was learned with it as the {role}: use --{role}{otherwise}"
 
@@ -179,7 +182,7 @@ def features_of(
     table: str = "df",
     by_place: bool = False,
 ) -> list[str]:
-    """The columns that a model was learned from, in its order."""
+    """Return the feature columns in the order of training."""
     if features is None and model.feature_names is not None:
         missing = [name for name in model.feature_names if name not in names]
         if missing:
@@ -208,7 +211,7 @@ def features_of(
 
 
 def refuse_equal_names(names: Sequence[Any], argument: str) -> None:
-    """Raise a ValueError if two columns have one name."""
+    """Raise ValueError if two columns have the same name."""
     known: set[Any] = set()
     for name in names:
         if name in known:
@@ -217,14 +220,17 @@ def refuse_equal_names(names: Sequence[Any], argument: str) -> None:
 
 
 def as_names(names: Any, argument: str = "features") -> list[Any]:
-    """A list of columns; a ValueError for text, whose letters are no names."""
+    """Check that column names come as a list, not as one text."""
     if isinstance(names, str):
         raise ValueError(f"{argument} must be a list of columns, got the text {names!r}: write {argument}=[{names!r}]")
     return list(names)
 
 
 def check_text(names: Sequence[Any], argument: str) -> None:
-    """Raise a ValueError if a name is not text: numbers say nothing of what a column holds, nor of its place."""
+    """Raise ValueError for column names that are not text.
+
+    Numbers could be mistaken for places.
+    """
     if not all(isinstance(name, str) for name in names):
         raise ValueError(
             f"{argument} has columns with names that are not strings: {_shown([repr(name) for name in names])}; "
@@ -233,7 +239,7 @@ def check_text(names: Sequence[Any], argument: str) -> None:
 
 
 def no_column(name: Any, names: Iterable[Any], index: Sequence[Any] = ()) -> str:
-    """In words, that a table has no such column, which one may be meant, and which there are."""
+    """Describe a missing column: the closest name and the existing ones."""
     if name in index:
         return f"no column {name!r}, as it is the index: use df.reset_index()"
     there = [str(one) for one in names]
@@ -245,7 +251,7 @@ def no_column(name: Any, names: Iterable[Any], index: Sequence[Any] = ()) -> str
 
 
 def values_by_name(sample: Mapping[str, Any], names: Sequence[str] | None) -> list[float]:
-    """The values of one sample in the order of the columns; NaN where there is None."""
+    """Order the values of a sample by column; None becomes NaN."""
     if names is None:
         raise ValueError("x is a mapping, but the model was learned without names of columns: give the values in order")
     for name in names:
@@ -257,7 +263,7 @@ def values_by_name(sample: Mapping[str, Any], names: Sequence[str] | None) -> li
 
 
 def names_mismatch(names: tuple[str, ...], expected: tuple[str, ...]) -> str | None:
-    """In words, how the columns of a table differ from those of training; None if they do not."""
+    """Describe how columns differ from those of training; None if they agree."""
     if names == expected:
         return None
     missing = [name for name in expected if name not in names]
@@ -275,7 +281,7 @@ def names_mismatch(names: tuple[str, ...], expected: tuple[str, ...]) -> str | N
 
 
 def columns_named(which: npt.ArrayLike, names: Sequence[str] | None) -> str:
-    """The columns that are True, in words: by their names in a table, by their numbers otherwise."""
+    """Describe the marked columns by name, or by number without names."""
     columns = np.flatnonzero(which).tolist()
     shown = _shown([column if names is None else repr(names[column]) for column in columns])
     return f"column{'s' if len(columns) > 1 else ''} {shown}"

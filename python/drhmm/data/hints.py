@@ -1,4 +1,4 @@
-"""Answers to common mistakes in a call: what was probably meant."""
+"""Suggestions for misspelt or misplaced arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .checks import shown
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Names that other packages have for a setting of ours.
+#: Names of our settings in other packages.
 OTHER_NAMES = {
     "n_components": "n_states",
     "n_clusters": "n_states",
@@ -25,18 +25,18 @@ OTHER_NAMES = {
     "n_jobs": "n_threads",
 }
 
-#: Arguments of `drhmm.dataframes`, which knows the columns of a table.
+#: Arguments of `drhmm.dataframes`, which finds the columns by itself.
 OF_TABLES = ("label", "sequence", "time", "step", "features")
 
 
 def n_places(method: Callable[..., Any]) -> int:
-    """How many arguments a method takes without their names, itself among them."""
+    """Count the positional arguments of a method, including self."""
     kinds = [one.kind for one in inspect.signature(method).parameters.values()]
     return kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def refuse_places(method: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    """Raise a TypeError for one value too many without a name, and say which was probably meant."""
+    """Raise TypeError for a surplus positional value and suggest a keyword."""
     most, names = n_places(method), list(inspect.signature(method).parameters)
     if len(names) > most:
         taken, meant, value = ", ".join(names[1:most]), names[most], arguments[most]
@@ -52,13 +52,13 @@ def refuse_places(method: Callable[..., Any], arguments: tuple[Any, ...]) -> Non
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
-    """Which of the known names was probably meant by another one, or all of them."""
+    """Suggest the closest known name, or list all names."""
     nearest = [OTHER_NAMES[name]] if OTHER_NAMES.get(name) in known else get_close_matches(name, known, n=1)
     return f": did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(known)}"
 
 
 def by_name(method: Callable[P, R]) -> Callable[P, R]:
-    """A method that says which argument was meant by a value without a name, or by a name that it does not have."""
+    """Decorate a method to suggest keywords for positional or unknown arguments."""
     most, known = n_places(method), list(inspect.signature(method).parameters)
 
     @wraps(method)
@@ -78,7 +78,7 @@ def by_name(method: Callable[P, R]) -> Callable[P, R]:
 
 
 def known_settings(construct: Callable[P, R]) -> Callable[P, R]:
-    """A constructor that says which setting was probably meant by one that there is not."""
+    """Decorate a constructor to suggest the setting with the closest name."""
     known = list(inspect.signature(construct).parameters)[1:]
 
     @wraps(construct)

@@ -1,4 +1,4 @@
-"""Labels of any dtype, as codes; -1 is the code of an unknown label."""
+"""Labels of any dtype and their integer codes; -1 is the code of an unknown label."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Codes = npt.NDArray[np.int64]
 
 UNKNOWN = -1
 
-#: An integer as files write it.
+#: An integer as written in files.
 _INTEGER = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
 
 
 class UnseenLabelError(ValueError):
-    """A label that is none of the classes of training, and its row."""
+    """A label that is not among the classes of training, and its row."""
 
     def __init__(self, label: Any, row: int, classes: npt.NDArray[Any]) -> None:
         example, hint = classes[:1].tolist()[0], ""
@@ -33,7 +33,10 @@ class UnseenLabelError(ValueError):
 
 
 def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
-    """One label per row, in the order of the sequences; a list of arrays where X is one."""
+    """Return one label per row in the order of the sequences.
+
+    y is a list of arrays if X is one.
+    """
     if sequences.is_list:
         if not isinstance(y, list | tuple) or len(y) != len(sequences.lengths):
             raise ValueError(f"y must be a list of {len(sequences.lengths)} label arrays, one per sequence in X")
@@ -69,7 +72,7 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
 
 
 def bridged(codes: Codes, lengths: Lengths) -> Codes:
-    """The codes in which unknown labels between two equal ones of a sequence are these, too."""
+    """Fill unknown codes between two equal codes of a sequence."""
     known = np.flatnonzero(codes != UNKNOWN)
     filled = codes.copy()
     if len(known) > 0:
@@ -99,21 +102,21 @@ def is_known(labels: npt.NDArray[Any], allow_one: bool, unknown: Any = "auto") -
 
 
 def _warn_of_lost_class(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_]) -> None:
-    """Warn of integers -1 that were taken for unknown labels and may be a class: beside 0 and 1, or beside -2."""
+    """Warn of integers -1 that may be a class: beside 0 and 1, or beside -2."""
     if labels.dtype.kind != "i" or known.all():
         return
     classes = np.unique(labels[known]).tolist()
     if classes == [0, 1] or classes[0] < UNKNOWN:
         warn(
             f"y has -1 in {int((~known).sum())} rows, which stands for an unknown label; if -1 is a class, use "
-            "unknown=None or other labels, and if it is none, unknown=-1 says so"
+            "unknown=None or other labels; otherwise confirm with unknown=-1"
         )
 
 
 def learn_classes(
     labels: npt.NDArray[Any], sequences: Sequences, allow_one: bool = False, unknown: Any = "auto"
 ) -> tuple[npt.NDArray[Any], Codes]:
-    """Sorted classes and the code of every label."""
+    """Return the sorted classes and the code of each label."""
     known = is_known(labels, allow_one, unknown)
     if not known.any():
         return labels[:0], np.full(len(labels), UNKNOWN, dtype=np.int64)
@@ -144,7 +147,10 @@ def learn_classes(
 
 
 def _refuse_two_unknowns(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_], sequences: Sequences) -> None:
-    """Raise a ValueError for -1 beside None or NaN and other labels than 1: it may be unknown, too."""
+    """Raise ValueError for -1 beside None or NaN, as -1 may mean unknown, too.
+
+    Labels -1 and 1 alone are two classes.
+    """
     if labels.dtype.kind not in "fO" or known.all():
         return
     minus = [isinstance(label, int | float | np.number) and label == UNKNOWN for label in labels.tolist()]
@@ -152,12 +158,12 @@ def _refuse_two_unknowns(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_],
         row, other = sequences.row(minus.index(True)), sequences.row(int(np.flatnonzero(~known)[0]))
         raise ValueError(
             f"y has -1 at row {row} and {labels[~known][0]} at row {other}: either may stand for an unknown label; use "
-            "only one of them, unknown=None if -1 is a class, or unknown=-1 if it is none"
+            "only one of them, unknown=None if -1 is a class, or unknown=-1 if it is not"
         )
 
 
 def as_classes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Labels of a file as the classes that they mean: 1, 1.0 and "1" are one class, and so are True and "true"."""
+    """Match labels of a file to classes: 1, 1.0 and "1" are equal; so are True, "true"."""
     if labels.dtype.kind in "mM":
         return labels
     meant = {_spelled(known): known for known in classes.tolist()} | {str(known): known for known in classes.tolist()}
@@ -169,16 +175,16 @@ def as_classes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArr
 
 
 def plain_labels(classes: npt.NDArray[Any]) -> list[Any]:
-    """Labels as plain values of Python; times stay those of numpy, which lose no digits."""
+    """Convert labels to plain Python values; times stay numpy values, without loss."""
     return list(classes) if classes.dtype.kind in "mM" else classes.tolist()
 
 
 def renamed(classes: npt.NDArray[Any], labels: Mapping[Any, Any]) -> npt.NDArray[Any]:
-    """Labels of which some have new names; a ValueError for what is no label, and for two states of one name."""
+    """Rename labels; a ValueError for an unknown label or an ambiguous name."""
     known = plain_labels(classes)
     for label in labels:
         if label not in known:
-            raise ValueError(f"labels has {label!r}, which is no label of the model: {shown(known, 200)}")
+            raise ValueError(f"labels has {label!r}, which is not a label of the model: {shown(known, 200)}")
     found = [labels.get(label, label) for label in known]
     if len({isinstance(label, str) for label in found}) > 1:
         left = next(label for label in known if not isinstance(labels.get(label, label), str))
@@ -194,7 +200,7 @@ def renamed(classes: npt.NDArray[Any], labels: Mapping[Any, Any]) -> npt.NDArray
 
 
 def _spelled(label: Any) -> str:
-    """An integer without a fraction of zeros, a truth value in lower case, and other labels as they are."""
+    """Normalise the spelling: 1.0 as 1, truth values in lower case."""
     text = str(label)
     number = _INTEGER.fullmatch(text)
     if number is not None:
@@ -210,7 +216,7 @@ def encode(
     allow_unknown: bool = False,
     unknown: Any = "auto",
 ) -> Codes:
-    """Codes of labels by the classes of training; -1 where a label is unknown, if that is allowed."""
+    """Return the codes of labels; unknown labels are -1 if they are allowed."""
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     codes = np.array([code_of.get(label, UNKNOWN) for label in labels.tolist()], dtype=np.int64)
     wrong = codes == UNKNOWN
@@ -226,7 +232,7 @@ def encode(
 def read_labels(
     y: npt.ArrayLike | None, sequences: Sequences, n_states: int | None, allow_one: bool, unknown: Any
 ) -> tuple[npt.NDArray[Any], Codes]:
-    """Classes and codes; without any label, the classes are 0..n_states-1 and every code is unknown."""
+    """Return classes and codes; without labels, the classes are 0..n_states-1."""
     if y is None:
         classes, codes = np.arange(0), np.full(len(sequences.samples), UNKNOWN, dtype=np.int64)
     else:

@@ -1,4 +1,4 @@
-"""X as arrays, tables or lists, and the three ways to say where sequences begin, brought to rows and lengths."""
+"""Conversion of X (arrays, tables, lists) to rows and lengths of sequences."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class Sequences:
 
     @property
     def is_single(self) -> bool:
-        """Whether X came in single precision, and the answer goes out in it."""
+        """Whether X was float32, so that results are, too."""
         return self.dtype == np.float32
 
     @property
     def given(self) -> npt.NDArray[Any]:
-        """Samples in the precision in which they came."""
+        """Samples in the precision of the input."""
         return self.samples.astype(self.dtype, copy=False)
 
     @property
     def unbroken(self) -> Lengths:
-        """Lengths of the stretches without a gap: a window never reaches across one."""
+        """Lengths of the stretches between gaps; no window reaches across a gap."""
         if self.dt is None:
             return self.lengths
         begins = np.zeros(len(self.samples) + 1, dtype=bool)
@@ -63,7 +63,7 @@ class Sequences:
         return parts
 
     def has_frame(self, window: int) -> bool:
-        """Whether any time step has all samples of its window."""
+        """Whether any time step has a complete window."""
         if len(self.samples) >= window and self.unbroken[-1] >= window and not np.isnan(self.samples[-window:]).any():
             return True
         begins = np.cumsum([0, *self.unbroken])
@@ -71,7 +71,7 @@ class Sequences:
         return bool(np.diff(np.flatnonzero(~present)).max() > window)
 
     def taken(self, chosen: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], Sequences]:
-        """Some rows, and their places: what follows one another in a sequence stays together."""
+        """Select rows and return their new positions; neighbours stay together."""
         rows = np.flatnonzero(chosen)
         owners = np.repeat(np.arange(len(self.lengths)), self.lengths)[rows]
         begins = np.ones(len(rows), dtype=bool)
@@ -82,11 +82,11 @@ class Sequences:
         return rows, Sequences(np.ascontiguousarray(self.samples[rows]), lengths, self.dtype, order, dt=dt)
 
     def row(self, place: int) -> int:
-        """The caller's row of a place among the rows of whole sequences."""
+        """Return the caller's row for a position among the rows of whole sequences."""
         return place if self.order is None else int(self.order[place])
 
     def place(self, row: Any, name: str = "frame") -> int:
-        """The place of the caller's row, (sequence, row) in a list, among the rows of whole sequences."""
+        """Return the position for the caller's row, or (sequence, row) of a list."""
         if self.is_list:
             if not isinstance(row, tuple) or len(row) != 2:
                 raise ValueError(f"{name} must be a sequence and a row in it, as X is a list, got {row!r}")
@@ -97,11 +97,11 @@ class Sequences:
         return place if self.order is None else int(np.flatnonzero(self.order == place)[0])
 
     def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Rows in the caller's order -> rows of whole sequences."""
+        """Bring rows from the caller's order into the order of sequences."""
         return values if self.order is None else values[self.order]
 
     def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Rows of whole sequences -> rows in the caller's order, as a list of arrays if that is what came in.
+        """Bring rows back into the caller's order, as a list of arrays if X was one.
 
         The type is that of the usual case, an array: a list has the same elements, and users should not have to cast.
         """
@@ -116,20 +116,20 @@ class Sequences:
 
 
 def is_list_of_sequences(X: Any) -> bool:
-    """Whether X is a list or tuple of two-dimensional arrays or tables (a list of rows is one array)."""
+    """Test for a list or tuple of matrices or tables; a list of rows is one array."""
     return isinstance(X, list | tuple) and len(X) > 0 and (getattr(X[0], "ndim", 0) == 2 or is_table(X[0]))
 
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """An array with the names of its columns: the smallest table there is."""
+    """An array with column names: a minimal table."""
 
     values: npt.NDArray[Any]
     column_names: Sequence[str]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
+        """Number of rows and columns."""
         return self.values.shape
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -137,7 +137,7 @@ class NamedColumns:
 
 
 def column_names(table: Any) -> tuple[Any, ...] | None:
-    """Names of the columns of a table, in order; None for anything else, an array among them."""
+    """Return the column names of a table; None for arrays and anything else."""
     if not hasattr(table, "shape"):
         if hasattr(table, "collect_schema"):
             raise TypeError(f"X is a {type(table).__name__}, whose rows are not there yet; use X.collect()")
@@ -150,12 +150,12 @@ def column_names(table: Any) -> tuple[Any, ...] | None:
 
 
 def is_table(values: Any) -> bool:
-    """Whether something has named columns."""
+    """Test for named columns."""
     return column_names(values) is not None
 
 
 def feature_names_of(X: Any, argument: str = "X") -> tuple[str, ...] | None:
-    """Names of the columns of a table, of the tables of a list or of the values of one row; None without names.
+    """Return the column names of X, a table, a list of tables or a row; or None.
 
     Names are text, and different from one another. The numbers 0..d-1 in order, which pandas gives, are no names.
     """
@@ -176,14 +176,14 @@ def feature_names_of(X: Any, argument: str = "X") -> tuple[str, ...] | None:
 
 
 def _are_numbered(names: tuple[Any, ...]) -> bool:
-    """Whether names are the numbers 0..d-1, in this order."""
+    """Test for the names 0..d-1, in order."""
     return names == tuple(range(len(names))) and all(
         isinstance(name, Integral) and not isinstance(name, bool) for name in names
     )
 
 
 def as_array(values: Any) -> Any:
-    """A table as an array, NaN where a value is missing; anything else as it is."""
+    """Convert a table to an array, with NaN for missing values."""
     if not is_table(values):
         return values
     array = np.asarray(values)
@@ -197,7 +197,7 @@ def as_array(values: Any) -> Any:
 
 
 def _refuse_text_and_dates(array: npt.NDArray[Any], names: Sequence[Any]) -> None:
-    """Raise a ValueError for text or a date in a table of samples, with its column and row."""
+    """Raise ValueError for text or dates among samples, naming column and row."""
     for name, column in zip(names, array.T, strict=True):
         for row, value in enumerate(column):
             if isinstance(value, str | bytes):
@@ -259,7 +259,7 @@ def _from_list(X: Sequence[Any], lengths: Any, sequence_id: Any) -> Sequences:
 
 
 def group(sequence_id: Any, n_rows: int, name: str = "sequence_id") -> tuple[npt.NDArray[np.int64] | None, Lengths]:
-    """Order and lengths that bring rows of equal id together, sequences in order of first appearance."""
+    """Order rows by id and return lengths; sequences keep their order of appearance."""
     ids = as_values(sequence_id, name)
     if ids.shape != (n_rows,):
         raise ValueError(f"{name} must have one value per row: shape {(n_rows,)}, got {ids.shape}")
@@ -275,7 +275,7 @@ def group(sequence_id: Any, n_rows: int, name: str = "sequence_id") -> tuple[npt
 
 
 def _numbered(ids: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """A number for every different id: the place where it comes first, and the number of every place."""
+    """Number ids in order of appearance; also return the row of each first appearance."""
     if ids.dtype.kind != "O":
         _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
         return first, inverse
@@ -288,7 +288,7 @@ def _numbered(ids: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], 
 
 
 def numbered_by_appearance(ids: npt.NDArray[Any], name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Row of the first appearance of each id, in that order, and the code of every row."""
+    """Return the row of each first appearance, in order, and the code of each row."""
     # One id for each stretch of equal ones is enough.
     begins = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
     first, inverse = _numbered(ids[begins], name)

@@ -1,4 +1,4 @@
-"""Times as they are written down, with all their digits, and the steps of the chain between two rows."""
+"""Exact times, and the steps of the chain between rows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import numpy.typing as npt
 from .checks import LARGEST, LONGEST_GAP, Array, Lengths, Steps, check_number, shown
 from .user_warnings import warn
 
-#: Ticks of dates and durations in a second.
+#: Ticks per second of dates and durations.
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
-#: Seconds of a unit of time.
+#: Seconds per unit of time.
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
-#: Words that stand for a unit, without the s of many.
+#: Names of units, in the singular.
 _WORDS = {"sec": "s", "second": "s", "min": "min", "minute": "min", "hour": "h", "day": "d", "week": "w"}
 
 _TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)?\s*([a-z]+)\s*")
@@ -31,31 +31,31 @@ _TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)?\s*([a-z]+)\s*")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 
-#: Digits of a second that datetime accepts and forgets.
+#: Digits of a second that datetime would drop.
 _CUT_DIGITS = re.compile(r"[.,][0-9]{6}([0-9]+)")
 
 
-#: A step in time: a number in the unit of the times (seconds for dates), a duration, or text such as "1s".
+#: The time of one step: a number in the unit of the times (seconds for dates), a duration, or text such as "1s".
 Step: TypeAlias = "float | str | timedelta | np.timedelta64"
 
 
 class StepSeconds(float):
-    """The time of one step with its unit: it goes with dates and durations only."""
+    """The time of one step with a unit, which fits dates and durations only."""
 
 
 class Seconds(Fraction):
-    """Seconds since 1970 of a date that has fractions of one: exact, which a float is not."""
+    """Exact seconds since 1970 of a date with a fraction of a second."""
 
     def __str__(self) -> str:
         return f"{Decimal(self.numerator) / self.denominator:f}"
 
 
 class WholeSeconds(int):
-    """Seconds since 1970 of a date without fractions."""
+    """Seconds since 1970 of a date without a fraction."""
 
 
 def moment(value: Any) -> Any:
-    """A time as an exact number: numbers as they are, dates and times (ISO 8601, with hyphens) as seconds."""
+    """Return an exact number: a number as it is, a date (ISO 8601) in seconds."""
     try:
         is_number = isinstance(value, int | float | str) and not isinstance(value, bool) and "_" not in str(value)
         result = float(value) if is_number else math.nan
@@ -70,7 +70,7 @@ def moment(value: Any) -> Any:
 
 
 def _integer(value: str | int, rounded: float) -> int | float:
-    """An integer of 64 bits with all its digits; another number as it was rounded."""
+    """Return a 64-bit integer exactly, other numbers as rounded."""
     try:
         whole = int(value)
     except ValueError:
@@ -89,7 +89,7 @@ def _seconds(text: str) -> WholeSeconds | Seconds:
 
 
 def exact(times: list[Any]) -> npt.NDArray[Any]:
-    """Times of rows as an array that loses no digits: of integers, dates or numbers, or else of objects."""
+    """Return times without loss: integers, dates, floats, or else objects."""
     kinds = {type(time) for time in times}
     if kinds == {float}:
         return np.array(times)
@@ -105,14 +105,20 @@ def exact(times: list[Any]) -> npt.NDArray[Any]:
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds of a time such as "7d", "1.5 hours", "200ms", or "d", which is one day; None if it is no time."""
+    """Parse a time such as "7d", "1.5 hours" or "200ms"; None if invalid.
+
+    "d" is one day.
+    """
     found = _TIME.fullmatch(text.lower())
     unit = "" if found is None else _WORDS.get(found[2].removesuffix("s"), found[2])
     return None if found is None or unit not in UNITS else float(found[1] or 1) * UNITS[unit]
 
 
 def as_step(step: Any, name: str = "step") -> float | None:
-    """The time of one step: a positive number, a duration, or text such as "1s" or "200ms"; None is unknown."""
+    """Parse the time of one step; None is unknown.
+
+    It is a positive number, a duration, or text such as "1s" or "200ms".
+    """
     if step is None:
         return None
     if isinstance(step, str):
@@ -134,9 +140,10 @@ _FRAMES = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(?:frames?|(?:time )?step
 
 
 def frames_of(value: Any, name: str, step: float | None, *, low: float, remedy: str = "step") -> float:
-    """A time as a number of time steps: a number, text such as "500 steps", or "7d", "10 min" with the time of a step.
+    """Convert a time to a number of time steps.
 
-    `remedy` is what gives the time of one step, for the message where it is not known.
+    The time is a number, text such as "500 steps", or "7d" and "10 min" if the time of a step is known. `remedy`
+    names the argument that gives it, for the message.
     """
     if not isinstance(value, str):
         return check_number(value, name, low=low, high=LARGEST)
@@ -156,24 +163,23 @@ def frames_of(value: Any, name: str, step: float | None, *, low: float, remedy: 
     return check_number(seconds / step, f"{name} of {value} in time steps", low=low, high=LARGEST)
 
 
-#: The largest share of distances that are not one step, and the fewest distances, without a warning: less than the
-#: weekends among business days, which are a fifth.
+#: No warning below this share of unusual distances, or below this number: weekends are a fifth of business days.
 MOST_OTHERS = 1 / 6
 FEWEST_DISTANCES = 10
 
-#: Rows that a column increases along before it looks like one of times.
+#: Rows that a column must increase along before it counts as a time column.
 FEWEST_RISES = 50
 
 
-#: Times that are subtracted at once.
+#: Number of times to subtract at once.
 BLOCK = 1 << 16
 
-#: Seconds that times go back when clocks do: an hour, less the time between two rows.
+#: The largest step back of clocks at the end of summer time: an hour, less the time between two rows.
 AN_HOUR = (1800, 3600)
 
 
 class TimeError(ValueError):
-    """What is wrong with the time of one row, or, where ``row`` is None, with all of them."""
+    """An invalid time in a row, or in all rows if ``row`` is None."""
 
     def __init__(self, message: str, row: int | None = None) -> None:
         super().__init__(message)
@@ -181,7 +187,7 @@ class TimeError(ValueError):
 
 
 def steps_between(before: float | None, now: float, step: float) -> int:
-    """Steps of the chain between two times, at least 1; a ValueError if time does not increase."""
+    """Count the steps between two times, at least 1; times must increase."""
     if before is None:
         return 1
     if now <= before:
@@ -193,7 +199,7 @@ def steps_between(before: float | None, now: float, step: float) -> int:
 
 
 def usual_step(times: npt.NDArray[Any], lengths: Lengths) -> float:
-    """The median time between rows of one sequence, in seconds for dates."""
+    """Return the median time between rows of a sequence, in seconds for dates."""
     inside = np.flatnonzero(~_begins(lengths))
     differences = _differences(times[inside - 1], times[inside])
     if len(differences) == 0:
@@ -205,7 +211,7 @@ def usual_step(times: npt.NDArray[Any], lengths: Lengths) -> float:
 
 
 def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float, name: str) -> Steps:
-    """Steps of the chain that lead to each row, 1 at the begin of a sequence: `steps_between` for all rows at once.
+    """Count the steps before each row, 1 at the start of a sequence.
 
     The step is in seconds where times are dates or durations. A warning, with the name of the column of times, tells of
     a step that does not suit them.
@@ -236,7 +242,7 @@ def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float, name: str) -> S
 
 
 def warn_of_times_among_features(samples: Array, lengths: Lengths, names: Sequence[str], remedy: str) -> None:
-    """Warn of a column of samples (N, d) that increases from row to row in every sequence, as times do."""
+    """Warn of a feature that increases in every row of every sequence, as times do."""
     inside = np.flatnonzero(~_begins(lengths))
     if len(inside) >= FEWEST_RISES:
         rises = (samples[inside] > samples[inside - 1]).all(axis=0)
@@ -249,7 +255,7 @@ def warn_of_times_among_features(samples: Array, lengths: Lengths, names: Sequen
 
 
 def _warn_of_unsuitable_step(steps: Array, step: float, in_seconds: bool, name: str) -> None:
-    """Warn of a step that is not the distance of many rows, or is longer than that of some."""
+    """Warn if the step differs from many distances or exceeds some of them."""
     shares = float(np.mean(steps >= 1.5)), float(np.mean(steps < 0.5))
     if len(steps) < FEWEST_DISTANCES or (sum(shares) <= MOST_OTHERS and shares[1] == 0):
         return
@@ -264,13 +270,13 @@ def _warn_of_unsuitable_step(steps: Array, step: float, in_seconds: bool, name: 
 
 
 def _differences(before: npt.NDArray[Any], now: npt.NDArray[Any]) -> Array:
-    """Times between two times each, in seconds for dates; integers and dates are subtracted exactly."""
+    """Subtract times exactly, in seconds for dates."""
     if now.dtype.kind in "Mm":
         ticks = TICKS[np.datetime_data(now.dtype)[0]]
         return _differences(before.view(np.int64), now.view(np.int64)) / ticks
     if now.dtype.kind not in "iu":
         return np.asarray(now - before, dtype=np.float64)
-    # Modulo 2^64, a difference of the smaller from the larger never overflows.
+    # Modulo 2^64, a larger minus a smaller number never overflows.
     sizes = np.maximum(now, before).astype(np.uint64) - np.minimum(now, before).astype(np.uint64)
     return np.asarray(np.where(now >= before, 1.0, -1.0) * sizes, dtype=np.float64)
 
