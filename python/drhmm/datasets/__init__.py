@@ -1,4 +1,4 @@
-"""Seeded generators of sequences with known states: samples X, one column per sensor, and the state y of each.
+"""Seeded generators of samples X, one column per sensor, and their states y.
 
 Examples
 --------

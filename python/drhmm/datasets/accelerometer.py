@@ -1,4 +1,4 @@
-"""An accelerometer on somebody who rests, walks, climbs stairs and runs."""
+"""A simulated accelerometer: a person rests, walks, climbs stairs and runs."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from ..data.checks import Array, check_number
 from ..features.frames import random_state_of
 from .sequences import sticky_chain
 
-#: What the person does; of each, steps per second, size, and how much of the second harmonic there is.
+#: Activities: steps per second, amplitude and share of the second harmonic.
 ACTIVITIES = ("rest", "walk", "stairs", "run")
 CADENCES, SIZES, HARMONICS = np.array([0.0, 1.6, 1.9, 2.7]), np.array([0.0, 0.3, 0.3, 0.6]), np.array([0, 0, 0.8, 0.4])
 
-#: Samples per second, and how much the speed of the steps varies from sample to sample.
+#: Samples per second, and the variation of the speed of steps from sample to sample.
 RATE, JITTER = 25.0, 0.1
 
 
 def accelerometer(
     n_samples: int = 4000, *, noise: float = 0.2, stay: float = 0.99, random_state: Any = None
 ) -> tuple[Array, npt.NDArray[np.str_]]:
-    """Acceleration in three directions, 25 samples a second, while somebody rests, walks, climbs stairs and runs.
+    """Simulate acceleration in three directions, 25 samples per second.
 
-    The activities differ in the rhythm and in the shape of the waves, so a single sample hardly tells them apart.
+    The person rests, walks, climbs stairs and runs. The activities differ in the rhythm and in the shape of the waves,
+    so a single sample hardly distinguishes them.
 
     Parameters
     ----------

@@ -11,16 +11,16 @@ import numpy.typing as npt
 from ..data.checks import Array, check_choice, check_integer
 from .processes import places, wander
 
-#: What can be wrong with a sensor: an offset, a slow drift, a value that no longer changes, two sensors exchanged, more
-#: noise, and a signal that no longer has to do with the others.
+#: Kinds of faults: an offset, a slow drift, a constant value, two exchanged sensors, more noise, and a signal without
+#: relation to the others.
 FAULTS = ("bias", "drift", "stuck", "swap", "variance", "correlation")
 
-#: Processes in the plant that the sensors see, their correlation time in samples, and the noise of a sensor.
+#: Number of processes in the plant, their correlation time in samples, and the noise of a sensor.
 N_FACTORS = 3
 CORRELATION_TIME = 30.0
 NOISE = 0.3
 
-#: Samples of a fault, least and most, and between two of them.
+#: Samples of a fault, fewest and most, and samples between two faults.
 DURATIONS = (60, 240)
 GAP = 120
 
@@ -34,7 +34,7 @@ def sensors(
     plant: int = 0,
     random_state: Any = None,
 ) -> tuple[Array, npt.NDArray[Any]]:
-    """Samples of sensors that see the same few processes, and what is wrong with them.
+    """Samples of sensors on a few common processes, with labelled faults.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def sensors(
 
 
 def _faulty(kind: str, X: Array, random: np.random.RandomState) -> Array:
-    """Samples with a fault in a sensor, or in two."""
+    """Return samples with a fault in one sensor or two."""
     one, other = random.choice(X.shape[1], 2, replace=False)
     X, n_samples = X.copy(), len(X)
     size = random.choice([-1.0, 1.0]) * random.uniform(1.5, 3.0)

@@ -1,4 +1,4 @@
-"""Random processes that simulated sensors are made of."""
+"""Random processes for simulated sensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..data.checks import Array
 
 
 def relax(target: Array, start: float, time_constant: float) -> Array:
-    """x_t = x_{t-1} + (target_t - x_{t-1}) / time_constant from x_{-1} = start: what a slow sensor shows."""
+    """x_t = x_{t-1} + (target_t - x_{t-1}) / time_constant from x_{-1} = start."""
     from scipy.signal import lfilter
 
     decay = max(1 - 1 / max(time_constant, 1.0), 0.1)
@@ -17,7 +17,7 @@ def relax(target: Array, start: float, time_constant: float) -> Array:
 
 
 def wander(random: np.random.RandomState, n_samples: int, time_constant: float, deviation: float) -> Array:
-    """A stationary autoregression of order 1 around 0, with this standard deviation and correlation time."""
+    """Stationary AR(1) around 0 with a standard deviation and correlation time."""
     decay = max(1 - 1 / time_constant, 0.1)
     noise = random.standard_normal(n_samples) * np.sqrt(1 - decay**2) / (1 - decay)
     return deviation * relax(noise, random.standard_normal(), time_constant)
@@ -26,7 +26,7 @@ def wander(random: np.random.RandomState, n_samples: int, time_constant: float, 
 def places(
     random: np.random.RandomState, durations: Array, n_samples: int, kept_free: list[tuple[int, int]], gap: int
 ) -> list[tuple[int, int]]:
-    """Intervals of these durations at random places, `gap` apart from one another and from those kept free.
+    """Random intervals of given durations, `gap` apart.
 
     A duration for which no place is found in a hundred tries is left out.
     """

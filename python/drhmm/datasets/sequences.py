@@ -19,7 +19,7 @@ FREQUENCIES = (0.2, 0.4, 0.6)
 def markov_chain(
     n_samples: int, transmat: Any, startprob: Any = None, *, random_state: Any = None
 ) -> npt.NDArray[np.int64]:
-    """Draw one path of a Markov chain, indices of states, (n_samples,); `startprob` is uniform by default."""
+    """Draw a path of a Markov chain, (n_samples,); `startprob` defaults to uniform."""
     check_integer(n_samples, "n_samples", low=1)
     transmat = as_transmat(transmat, len(np.asarray(transmat)))
     n_states = len(transmat)
@@ -36,7 +36,7 @@ def markov_chain(
 
 
 def sticky_chain(n_samples: int, n_states: int, stay: float, random: np.random.RandomState) -> npt.NDArray[np.int64]:
-    """A path that stays in its state with probability `stay` and goes to any other with equal probability."""
+    """Draw a path that keeps its state with probability `stay`."""
     check_number(stay, "stay", low=0, high=1)
     transmat = np.full((n_states, n_states), (1 - stay) / (n_states - 1))
     np.fill_diagonal(transmat, stay)
@@ -44,7 +44,7 @@ def sticky_chain(n_samples: int, n_states: int, stay: float, random: np.random.R
 
 
 def _drawn_stays(n_samples: int, n_states: int, durations: Any, random: np.random.RandomState) -> npt.NDArray[np.int64]:
-    """A path whose stays are drawn evenly from (shortest, longest). Any other state can follow a stay."""
+    """Draw a path with stays uniform between shortest and longest."""
     check_integer(n_samples, "n_samples", low=1)
     if not isinstance(durations, list | tuple) or len(durations) != 2:
         raise ValueError(f"durations must be two integers, the shortest and the longest stay, got {durations!r}")
@@ -59,7 +59,7 @@ def _drawn_stays(n_samples: int, n_states: int, durations: Any, random: np.rando
 def moons(
     n_samples: int = 1000, *, noise: float = 0.1, stay: float = 0.95, random_state: Any = None
 ) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Points on two interleaved half circles; the state of the sequence says on which.
+    """Points on two interleaved half circles, one per state.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def moons(
 def rings(
     n_samples: int = 1000, *, noise: float = 0.15, stay: float = 0.95, random_state: Any = None
 ) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Points on three circles around the origin, of radius 1, 2 and 3; the state says on which.
+    """Points on three concentric circles of radius 1, 2 and 3, one per state.
 
     Parameters and returns as in `moons`, with states 0, 1 and 2; `noise` is radial.
     """
@@ -106,7 +106,7 @@ def rings(
 def blobs(
     n_samples: int = 1000, *, noise: float = 0.6, stay: float = 0.95, random_state: Any = None
 ) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Three overlapping round clouds with centres 2 apart; the state says from which a point comes.
+    """Points from three overlapping round clouds with centres 2 apart.
 
     Parameters and returns as in `moons`, with states 0, 1 and 2; `noise` is the standard deviation of a cloud.
     """
@@ -158,7 +158,7 @@ def sines(
 def sines_training(
     n_per_state: int = 200, *, window: int = 4, noise: float = 0.25, random_state: Any = None
 ) -> tuple[list[Array], list[npt.NDArray[np.int64]]]:
-    """One labelled sequence of each regime of `sines`, long enough for `n_per_state` windows: lists of X and y."""
+    """One labelled sequence per regime of `sines`, each with `n_per_state` windows."""
     check_integer(n_per_state, "n_per_state", low=1)
     check_integer(window, "window", low=1)
     check_number(noise, "noise", low=0)

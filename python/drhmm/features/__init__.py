@@ -1,1 +1,1 @@
-"""From samples to frames: scaling, windows and context."""
+"""Features: from samples to frames by scaling, windows and context."""

@@ -1,4 +1,4 @@
-"""What the past of a time step says: statistics over windows and convolutions, and how they are chosen."""
+"""The context: statistics and convolutions of the past of each time step."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from .. import _core
 from ..data.checks import Array, FrozenArrays, Lengths
 from .frames import Framing
 
-#: Windows that statistics look at, in samples; those beyond twice the mean stay are left out.
+#: Windows of the statistics, in samples; those beyond twice the mean stay are left out.
 WINDOWS = (5, 17, 65)
 
 #: The longest window, in samples.
 LONGEST_WINDOW = 2**20
 
-#: Columns of samples and statistics, at most: the longest window goes first, then log changes, then log spreads.
+#: The most columns of samples and statistics: the longest window goes first, then log changes, then log spreads.
 MOST_STATISTICS = 120
 
-#: Columns of a sample up to which the context is looked at.
+#: The most columns of a sample for a context.
 MOST_COLUMNS = 200
 
 #: Convolutions: 84 patterns of nine taps at each of three dilations, on signed sums of at most nine columns.
 N_KERNELS = 252
 MOST_SUMMED = 9
 
-#: Time steps whose outputs the biases of the convolutions are learned from, at most.
+#: The most time steps for learning the biases of the convolutions.
 MOST_OUTPUTS = 4000
 OUTPUT_STRETCH = 50
 
-#: A bias is this much above a quantile of outputs, so that rounding, of float32 too, does not decide ties.
+#: Biases are this much above a quantile of outputs, so that rounding, in float32 too, decides no ties.
 ABOVE_TIES = 1e-6
 
-#: Time steps whose features are there at the same time.
+#: Time steps with features in memory at once.
 BLOCK = 4096
 
-#: Rows nearer than this to one another are in one block.
+#: Rows closer than this share a block.
 NEAR = 100
 
 
 @dataclass(frozen=True)
 class Context(FrozenArrays):
-    """The features of the past of a time step.
+    """Features of the past of a time step.
 
     The sample itself; mean, log spread and log change (the first `kinds` of them) of every column over each of the
     `windows`; and for each convolution the share of its last five outputs above its bias. `mean` and `scale` (d,)
-    standardise samples, `signs` (d, 252) are the signed sums of columns that convolutions read, `bias` (252,) their
+    standardise samples, `signs` (d, 252) are the signed sums of columns for the convolutions, `bias` (252,) their
     biases. `drhmm.reference.context` has the formulas.
     """
 
@@ -83,7 +83,7 @@ class Context(FrozenArrays):
     def blocks(
         self, samples: Array, lengths: Lengths, rows: npt.NDArray[np.int64] | None = None
     ) -> Iterator[tuple[slice, Array]]:
-        """Rows and their features, block by block; with `rows` in ascending order, those near them."""
+        """Iterate over rows and their features in blocks, or near ascending `rows`."""
         if rows is None:
             stretches = [(0, len(samples))]
         else:
@@ -95,7 +95,7 @@ class Context(FrozenArrays):
                 yield slice(first, first + count), self.native.features(samples, lengths, first, count)
 
     def features(self, samples: Array, lengths: Lengths) -> Array:
-        """Features of all time steps, (T, F)."""
+        """Return the features of all time steps, (T, F)."""
         return self.native.features(samples, lengths, 0, len(samples))
 
 
@@ -107,7 +107,7 @@ def learn_context(
     longest: int | None,
     random_state: np.random.RandomState,
 ) -> Context:
-    """Windows up to twice the mean stay or up to the `longest`, random convolutions, biases among their outputs."""
+    """Choose windows up to twice the mean stay or `longest`, convolutions and biases."""
     limit = 2 * mean_stay if longest is None else longest
     windows = [w for w in WINDOWS if w <= limit] or [WINDOWS[0] if longest is None else longest]
     if longest is not None and windows[-1] < longest:
@@ -122,7 +122,7 @@ def learn_context(
         size = min(d, int(2 ** random_state.uniform(0, np.log2(min(d, MOST_SUMMED) + 1))))
         signs[random_state.choice(d, size, replace=False), kernel] = random_state.choice([-1.0, 1.0], size)
     context = Context(framing.mean, framing.scale, tuple(windows), kinds, signs, np.zeros(N_KERNELS))
-    # Of some stretches, spread evenly: the outputs of a row need the rows before it.
+    # Use some stretches, spread evenly: the outputs of a row need the rows before it.
     size = min(OUTPUT_STRETCH, len(samples))
     begins = np.unique(np.linspace(0, len(samples) - size, MOST_OUTPUTS // OUTPUT_STRETCH).astype(int))
     outputs = np.vstack([context.native.features(samples, lengths, int(row), size, outputs=True) for row in begins])
@@ -132,7 +132,7 @@ def learn_context(
 
 
 def rows_ahead(lengths: Lengths, steps: int) -> npt.NDArray[np.int64]:
-    """The row `steps` time steps later in the same sequence, or the last one, for every row."""
+    """Return each row `steps` time steps later, at most the last of its sequence."""
     ends = np.repeat(np.cumsum(lengths), lengths) - 1
     later: npt.NDArray[np.int64] = np.minimum(np.arange(len(ends)) + steps, ends)
     return later

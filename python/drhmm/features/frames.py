@@ -1,4 +1,4 @@
-"""From samples to frames: standardisation, windows, kernel centres and the distance scale of the data."""
+"""Frames: standardised samples in windows; kernel centres and typical distances."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from ..data.checks import LARGEST, Array, FrozenArrays, Lengths
 from ..data.columns import columns_named
 from ..data.user_warnings import warn
 
-#: Frames per centre among which centres are looked for; more frames than that are sampled first.
+#: Number of frames per centre to choose centres from; more frames are sampled first.
 CENTER_CANDIDATES = 50
 
-#: Roundings of its largest value that a column may spread over and still be constant.
+#: Range of a constant column, in roundings of its largest value.
 ROUNDINGS = 8
 
-#: Share of the values at either end of a column that may be outliers, and the factor by which the standard deviation of
-#: all values then exceeds that of the others.
+#: Share of possible outliers at either end of a column, and the factor by which they must raise its standard deviation.
 OUTLIERS = 0.01
 RULED = 3.0
 
 
 @dataclass(frozen=True)
 class Framing(FrozenArrays):
-    """How a frame is made from samples, in batch and in a stream: standardise, then join `window` samples."""
+    """Frames from samples, in batch and live: standardise, then join windows."""
 
     mean: Array
     scale: Array
@@ -36,11 +35,11 @@ class Framing(FrozenArrays):
 
     @property
     def n_columns(self) -> int:
-        """Columns of a sample."""
+        """Number of columns of a sample."""
         return len(self.mean)
 
     def frames(self, samples: Array, lengths: Lengths) -> Array:
-        """Frames (n, window * d), oldest sample first; rows of NaN where a window is incomplete or holds a NaN."""
+        """Frames (n, window * d), oldest sample first; NaN for incomplete windows."""
         return _core.frames(samples, lengths, self.mean, self.scale, self.window)
 
 
@@ -54,11 +53,12 @@ def learn_framing(
     precision: float = float(np.finfo(np.float64).eps),
     resist_outliers: bool = False,
 ) -> Framing:
-    """Mean and standard deviation of every column, from the samples that are there.
+    """Learn the mean and standard deviation of every column.
 
-    A message has `row_of` a place and `names` of the columns. A column whose values differ by rounding only, to the
-    given `precision`, is left out: its scale makes every value 0. With `resist_outliers`, a standard deviation that a
-    hundredth of the values makes, or one alone, is replaced by that of all values between the others.
+    `row_of` and `names` make error messages point at the user's rows and columns. A column whose values differ by
+    rounding only, to the given `precision`, is left out: its scale makes every value 0. With `resist_outliers`, a
+    standard deviation that depends on a hundredth of the values, or on a single one, is replaced by that of the other
+    values.
     """
     n_columns = samples.shape[1]
     if (np.abs(samples) > LARGEST).any():
@@ -70,7 +70,7 @@ def learn_framing(
         raise ValueError(f"X has no value in {columns_named(empty, names)}: every entry is NaN")
     if not standardize:
         return Framing(np.zeros(n_columns), np.ones(n_columns), window)
-    # Shifting by one value first keeps the digits of data far from zero.
+    # Subtracting one value first keeps the digits of data far from zero.
     origin = np.array([column[np.flatnonzero(~np.isnan(column))[0]] for column in samples.T])
     shifted = samples - origin
     constant = np.nanmax(shifted, axis=0) - np.nanmin(shifted, axis=0) <= (
@@ -106,17 +106,17 @@ def _mean_and_deviation(shifted: Array) -> tuple[Array, Array]:
     return offset, np.nanstd(shifted - offset, axis=0)
 
 
-#: Kernel centres of n_basis="auto": so many, or so many per state up to a limit.
+#: Number of kernel centres for n_basis="auto": at least, per state, and at most.
 FEWEST_CENTERS = 150
 CENTERS_PER_STATE = 25
 MOST_BY_DEFAULT = 500
 
-#: Kernel centres at most: their Gram matrix takes 1.2 GB.
+#: The most kernel centres: their Gram matrix takes 1.2 GB.
 MOST_CENTERS = 12_000
 
 
 def basis_size(n_basis: int | str | None, n_frames: int, n_states: int) -> int:
-    """The number of kernel centres for so many frames."""
+    """Return the number of kernel centres."""
     if n_basis == "auto":
         return min(n_frames, max(FEWEST_CENTERS, min(CENTERS_PER_STATE * n_states, MOST_BY_DEFAULT)))
     size = n_frames if n_basis is None else min(n_frames, int(n_basis))
@@ -131,11 +131,11 @@ def basis_size(n_basis: int | str | None, n_frames: int, n_states: int) -> int:
 def choose_centers(
     frames: Array, n_basis: int, random_state: np.random.RandomState, classes: npt.NDArray[np.int64] | None = None
 ) -> Array:
-    """At most `n_basis` kernel centres: training frames, spread out by the seeding of k-means++.
+    """Choose at most `n_basis` training frames as centres, as k-means++ does.
 
-    Each next centre is drawn with a probability that grows with the squared distance to those before it, so that rare
-    regions have centres too; with a random subset, results depend more on the seed. Where there are too many frames,
-    every one of the `classes` (N,) has a fair share of those that are looked at.
+    Each next centre is drawn with a probability that grows with the squared distance to the centres before it, so that
+    rare regions have centres, too, and results depend less on the seed than with a random subset. With too many frames,
+    each of the `classes` (N,) has a fair share of the candidates.
     """
     if n_basis >= len(frames):
         return frames.copy()
@@ -156,7 +156,7 @@ def choose_centers(
 
 
 def fair_draw(classes: npt.NDArray[np.int64], size: int, random_state: np.random.RandomState) -> npt.NDArray[np.int64]:
-    """Sorted places of `size` members, as many of each class as of any other, or all of it where it has fewer."""
+    """Draw `size` rows with equal shares of classes, all of small classes; sorted."""
     values, counts = np.unique(classes, return_counts=True)
     shares = np.zeros_like(counts)
     for rank, k in enumerate(np.argsort(counts, kind="stable")):
@@ -167,7 +167,7 @@ def fair_draw(classes: npt.NDArray[np.int64], size: int, random_state: np.random
 
 
 def median_distance(centers: Array) -> float:
-    """Median distance between different frames: the scale on which sigma is searched."""
+    """Median distance between different frames, the scale of the search for sigma."""
     from scipy.spatial.distance import pdist
 
     distances = pdist(centers)
@@ -178,7 +178,7 @@ def median_distance(centers: Array) -> float:
 
 
 def random_state_of(seed: Any) -> np.random.RandomState:
-    """Generator of a `random_state` argument, as in scikit-learn."""
+    """Convert a `random_state` argument to a generator, as scikit-learn does."""
     from sklearn.utils import check_random_state
 
     generator: np.random.RandomState = check_random_state(seed)
@@ -186,5 +186,5 @@ def random_state_of(seed: Any) -> np.random.RandomState:
 
 
 def complete_rows(frames: Array) -> npt.NDArray[np.bool_]:
-    """Which frames can be used: those without NaN (a frame is NaN in all columns or in none)."""
+    """Mark frames without NaN; a frame is NaN in all columns or in none."""
     return ~np.isnan(frames[:, 0])

@@ -1,1 +1,1 @@
-"""Models as files: safetensors with a description, written whole or not at all."""
+"""Model files: safetensors with a description, written atomically."""

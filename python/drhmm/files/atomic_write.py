@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whatever happens while they are written."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PATIENCE = 30.0
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
-    """Write a file in one step: whoever reads it, and whenever the process is killed, finds the old or the new content.
+    """Write a file atomically: readers find the old content or the new one.
 
-    The bytes go to a locked temporary file in the same folder, then to the disk, and then take the name. The next
-    writer of the file clears what a killed one left behind. A device or a pipe is written to as it is.
+    The bytes go to a locked temporary file in the same folder, then to the disk, and then the file is renamed. The next
+    writer removes the temporary file of a killed one. Devices and pipes are written directly.
     """
     target = Path(os.path.realpath(os.fsdecode(path)))
     try:
@@ -35,7 +35,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> 
         else:
             _replace(target, data)
     except OSError as error:
-        # The name of the file, and not of the temporary one.
+        # The name of the file, not of the temporary one.
         raise type(error)(error.errno, error.strerror or str(error), str(target)) from None
 
 
@@ -45,7 +45,7 @@ def _replace(target: Path, data: bytes | memoryview) -> None:
     try:
         with os.fdopen(descriptor, "wb", closefd=fcntl is None) as file:  # Windows does not rename open files
             with contextlib.suppress(FileNotFoundError):
-                # Who may read and write, and nothing else: a setuid bit was given to the old content.
+                # Permissions for reading and writing only: a setuid bit belonged to the old content.
                 os.chmod(temporary, target.stat().st_mode & 0o777)
             file.write(data)
             file.flush()
@@ -62,10 +62,10 @@ def _replace(target: Path, data: bytes | memoryview) -> None:
 
 
 def reserve(path: str | os.PathLike[str]) -> contextlib.AbstractContextManager[Any]:
-    """An open file that shows, as long as this process has it open, that it alone writes to `path`.
+    """Reserve `path` for this process as long as the returned file is open.
 
-    A BlockingIOError tells of another one. The file lies in the folder for temporary files: beside `path`, a killed
-    process would leave it.
+    A BlockingIOError reports another process. The lock file lies in the folder for temporary files: beside `path`, a
+    killed process would leave it behind.
     """
     if fcntl is None:
         return contextlib.nullcontext()
@@ -80,14 +80,14 @@ def reserve(path: str | os.PathLike[str]) -> contextlib.AbstractContextManager[A
 
 
 def _temporary(target: Path) -> Path:
-    """One name for all writers of a file; without locks to tell the living from the dead, one for each."""
+    """Return the temporary name: one per file with locks, otherwise one per writer."""
     name = target.name if len(os.fsencode(target.name)) < 200 else hashlib.sha256(os.fsencode(target.name)).hexdigest()
     own = "" if fcntl is not None else f".{secrets.token_hex(8)}"
     return target.with_name(f".{name}{own}.drhmm-tmp")
 
 
 def _opened(temporary: Path) -> int:
-    """A new file, locked, as soon as no other writer has its name; a FileExistsError after a while."""
+    """Open and lock a new file, waiting for another writer; then FileExistsError."""
     deadline = time.monotonic() + PATIENCE
     while True:
         with contextlib.suppress(FileExistsError):
@@ -106,9 +106,9 @@ def _opened(temporary: Path) -> int:
 
 
 def _clear_leftover(temporary: Path) -> None:
-    """Remove what a killed writer left under the temporary name; what a living one is writing stays.
+    """Remove the temporary file of a killed writer, but not of a living one.
 
-    A FileExistsError names anything else: it was not made here, and is not removed.
+    A FileExistsError names anything else under this name.
     """
     try:
         if not stat.S_ISREG(os.lstat(temporary).st_mode):
@@ -140,7 +140,7 @@ def _is_named(descriptor: int, path: Path) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the new name to the disk, too, where a folder can be."""
+    """Flush the folder with the new name to the disk, if possible."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -20,7 +20,7 @@ from .atomic_write import write_atomically
 from .serialization import DESCRIPTION, description_of, digest, parts_of, tensors_of
 from .strict_json import strict_json
 
-#: Version of the file format that this code writes and reads.
+#: Version of the file format.
 FORMAT_VERSION = 4
 
 _KEY = "drhmm"
@@ -37,7 +37,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model that `Model.save` wrote.
+    """Read a model file of `Model.save`.
 
     Needs numpy, safetensors and the native core only: a process that loads and predicts never imports scikit-learn.
 
@@ -75,7 +75,7 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def to_bytes(model: Model) -> bytes:
-    """The content of a model file."""
+    """Serialise a model to bytes."""
     from safetensors.numpy import save as serialize
 
     if not isinstance(model.evidence, PooledEvidence):
@@ -83,7 +83,7 @@ def to_bytes(model: Model) -> bytes:
             f"a model file holds arrays, never code: evidence from {type(model.evidence).__name__} cannot be saved; "
             "use pickle or joblib, or ratio='pool'"
         )
-    # The checksum comes first, so that the first place that looks like it is it.
+    # The checksum comes first, so that its place is found first.
     metadata = {
         "checksum": _NO_CHECKSUM,
         "format_version": FORMAT_VERSION,
@@ -100,12 +100,12 @@ def to_bytes(model: Model) -> bytes:
 
 
 def _checksum(content: bytes) -> str:
-    """The checksum of a file in whose place for it there are zeros."""
+    """Return the checksum of a file with zeros in its place."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
-    """A file as long as its header says, and not one byte more in memory."""
+    """Read a file of the length in its header."""
     with open(path, "rb") as file:
         start = file.read(8)
         size = int.from_bytes(start, "little")
@@ -122,7 +122,7 @@ def _read(path: str | os.PathLike[str]) -> bytes:
 
 
 def _read_piecewise(file: BinaryIO, size: int) -> bytes:
-    """At most `size` bytes, without room for more than there are."""
+    """Read at most `size` bytes without allocating more than the file has."""
     pieces = []
     while size > 0 and (piece := file.read(min(size, _PIECE))):
         pieces.append(piece)
@@ -131,7 +131,7 @@ def _read_piecewise(file: BinaryIO, size: int) -> bytes:
 
 
 def _header(content: bytes) -> dict[str, Any]:
-    """The JSON header of safetensors."""
+    """Read the JSON header of safetensors."""
     size = int.from_bytes(content[:8], "little")
     if size > len(content) - 8:
         raise ModelFormatError("not a model file, or one that is cut short")
@@ -145,7 +145,7 @@ def _header(content: bytes) -> dict[str, Any]:
 
 
 def _data_size(header: Mapping[str, Any]) -> int:
-    """Bytes after the header, from the places of the arrays."""
+    """Return the number of bytes after the header, from the offsets of the arrays."""
     end = 0
     for name, entry in header.items():
         if name == "__metadata__":
@@ -160,7 +160,7 @@ def _data_size(header: Mapping[str, Any]) -> int:
 
 
 def from_bytes(content: bytes) -> Model:
-    """The model in the content of a file."""
+    """Build the model from the content of a file."""
     metadata = _metadata(_header(content))
     checksum = metadata["checksum"]
     if _checksum(content.replace(checksum.encode(), _NO_CHECKSUM.encode(), 1)) != checksum:
@@ -179,7 +179,7 @@ def from_bytes(content: bytes) -> Model:
 
 
 def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
-    """The description of the model, with the entries of this format and no others."""
+    """Check and return the description; it has exactly the entries of this format."""
     outer = header.get("__metadata__")
     if not isinstance(outer, dict) or list(outer) != [_KEY] or not isinstance(outer[_KEY], str):
         raise ModelFormatError("a safetensors file, but not a model of drhmm")

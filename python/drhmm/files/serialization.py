@@ -1,4 +1,4 @@
-"""A model as named arrays and a JSON description, and back: what is in a file, and what a fingerprint stands for."""
+"""Conversion between a model and named arrays with a JSON description."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..features.frames import Framing
 if TYPE_CHECKING:
     from ..model import Model
 
-#: Axes of the arrays that every model has: d columns of a sample, D of a frame, S states.
+#: Axes of the arrays of all models: d columns of a sample, D of a frame, S states.
 TENSORS = {"mean": "d", "scale": "d", "transmat": "S S", "startprob": "S", "prior": "S", "evidence_prior": "S"}
 
 #: Axes of the arrays of a tempered chain.
@@ -37,10 +37,10 @@ TEMPERED = {"untempered.transmat": "S S", "untempered.startprob": "S", "untemper
 #: Axes of the arrays of evidence for the unknown: C kernel centres, knots, and excursions of three numbers each.
 NOVELTY = Densities.AXES | {"knots": "2 knots", "pvalues": "2 knots", "values": "values", "places": "places 3"}
 
-#: Those of its numbers that are pairs, one for each score.
+#: Numbers of this evidence that are pairs, one per score.
 NOVELTY_PAIRS = ("shapes", "spreads", "scales")
 
-#: Bounds of the numbers in a description; those of all others are positive numbers up to the largest.
+#: Bounds of numbers in a description; all others are positive and at most LARGEST.
 BOUNDS = {
     "temper": (0.0, 1.0),
     "floor": (0.0, 1.0),
@@ -53,22 +53,22 @@ BOUNDS = {
     "scales": (0.0, 1.0),
 }
 
-#: Kinds of class labels: truth values, integers, floats, text, dates and durations, or several of them.
+#: Kinds of class labels: truth values, integers, floats, text, dates and durations, or a mixture.
 _DTYPE = re.compile(r"object|\|b1|\|[iu]1|<[iu][248]|<f[248]|<U\d+|<[mM]8(\[\d*[A-Za-z]+\])?")
 
 DESCRIPTION = ("classes", "evidence", "novelty", "temper", "stages", "tunings")
 
-#: How long states last, as `Durations` has it.
+#: The fields of `Durations`.
 STAGES = ("sizes", "stay", "skip")
 
-#: Characters of all text labels with room for the longest in each, as numpy keeps them: so many, or this many times
-#: those that there are. A file with one long label among many short ones would take memory out of proportion.
+#: Allowed characters of fixed-width text labels: this number, or this factor times the characters in use. One long
+#: label among many short ones would take much more memory than the file.
 MOST_CHARACTERS = 2**20
 MOST_PADDING = 4
 
 
 def tensors_of(model: Model) -> dict[str, Array]:
-    """The arrays of a model; those of its evidence only where it is a pool of our own members."""
+    """Return the arrays of a model; those of evidence only for native pools."""
     framing = model.evidence.framing
     tensors = {"mean": framing.mean, "scale": framing.scale, "prior": model.prior}
     tensors |= {"transmat": model.transmat, "startprob": model.startprob}
@@ -109,7 +109,7 @@ def _describe_novelty(evidence: NoveltyEvidence | None) -> dict[str, Any] | None
 
 
 def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
-    """Everything else that inference depends on, as JSON; every number keeps its last digit."""
+    """Return all other parts of a model as JSON, without rounding."""
     evidence = model.evidence
     described: dict[str, Any] = {"window": model.window, "prior_shift": evidence.prior_shift}
     if isinstance(evidence, PooledEvidence):
@@ -142,10 +142,10 @@ def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
 
 
 def fingerprint_of(model: Model) -> str:
-    """32 hexadecimal digits that stand for everything that inference depends on.
+    """Return 32 hexadecimal digits that identify everything inference depends on.
 
-    Evidence that is not a pool of our own members has no stable form: for it stand its types, and its answers to a few
-    frames.
+    Evidence other than a pool of native members has no stable form: its types and its answers to a few frames stand for
+    it.
     """
     try:
         classes = encode_classes(model.classes)
@@ -156,7 +156,7 @@ def fingerprint_of(model: Model) -> str:
 
 
 def digest(description: Mapping[str, Any], tensors: Mapping[str, Array], probed: str = "") -> str:
-    """32 hexadecimal digits of a description and arrays."""
+    """Hash a description and arrays to 32 hexadecimal digits."""
     state = hashlib.sha256(json.dumps(description, sort_keys=True).encode() + probed.encode())
     for name, values in sorted(tensors.items()):
         state.update(f"{name}{values.shape}".encode())
@@ -165,7 +165,7 @@ def digest(description: Mapping[str, Any], tensors: Mapping[str, Array], probed:
 
 
 def _probed(model: Model) -> str:
-    """Log ratios at fixed frames, to six digits: machines may differ in the last ones."""
+    """Return log ratios at fixed frames, to six digits: machines differ in the last."""
     evaluate = model.evidence.streamed(False)
     assert callable(evaluate)
     frames = np.random.RandomState(0).normal(size=(8, model.window * model.n_features))
@@ -175,7 +175,7 @@ def _probed(model: Model) -> str:
 
 
 def encode_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
-    """Labels and their dtype."""
+    """Return labels and a description of their dtype."""
     kind = classes.dtype.kind
     if kind in "mM":
         return {"dtype": classes.dtype.str, "values": classes.astype(np.int64).tolist()}
@@ -189,7 +189,7 @@ def encode_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
 
 
 def _check_padding(labels: list[str]) -> None:
-    """Raise a ValueError for text labels that are mostly room for the longest of them."""
+    """Raise ValueError for text labels that consist mostly of padding."""
     lengths = [len(label) for label in labels]
     if len(labels) * max(lengths) > max(MOST_CHARACTERS, MOST_PADDING * sum(lengths)):
         raise ValueError(
@@ -199,12 +199,12 @@ def _check_padding(labels: list[str]) -> None:
 
 
 def _plain(label: Any) -> Any:
-    """A numpy scalar among objects as what JSON has a word for; times have none."""
+    """Convert a numpy scalar among objects to a JSON value; times have no equivalent."""
     return label.item() if isinstance(label, np.generic) and label.dtype.kind in "biufU" else label
 
 
 def decode_classes(described: Any, n_states: int) -> npt.NDArray[Any]:
-    """Labels as `encode_classes` described them."""
+    """Decode labels from `encode_classes`."""
     name, values = described["dtype"], described["values"]
     if not isinstance(name, str) or not isinstance(values, list) or len(values) != n_states:
         raise ValueError(f"classes must be {n_states} labels and their dtype")
@@ -237,13 +237,13 @@ def _number(described: Mapping[str, Any], name: str) -> float:
 
 
 def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window: int) -> None:
-    """Names, shapes and values of the arrays of a model."""
+    """Check names, shapes and values of the arrays of a model."""
     if set(tensors) != set(axes):
         raise ValueError(f"the arrays must be {', '.join(sorted(axes))}, found {', '.join(sorted(tensors))}")
     n_columns, n_states = tensors["mean"].size, tensors["startprob"].size
     sizes = {"d": n_columns, "D": window * n_columns, "10D": (N_EDGES + 1) * window * n_columns, "S": n_states}
     sizes |= {"SD": n_states * window * n_columns, "K": N_KERNELS, "knots": N_KNOTS, "9": N_EDGES, "2": 2, "4": 4}
-    for name, letters in axes.items():  # all other axes are as long as in the first array that has them
+    for name, letters in axes.items():  # all other axes are as long as in the first array with that axis
         for letter, size in zip(letters.split(), tensors[name].shape, strict=False):
             sizes.setdefault(letter, size)
     if min(size for letter, size in sizes.items() if letter not in ("sums", "frames")) < 1:
@@ -266,9 +266,9 @@ def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window:
 
 
 def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a `Model` from arrays and description; a ValueError says what is wrong with them.
+    """Return the arguments of a `Model`; a ValueError describes invalid ones.
 
-    An entry that is missing, or of another type than it should be, ends in the error of its first use.
+    A missing entry, or one of the wrong type, raises the error of its first use.
     """
     evidence, novelty, temper = description["evidence"], description["novelty"], _number(description, "temper")
     described = evidence["members"]
@@ -307,7 +307,7 @@ def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> di
 
 
 def _decode_past(described: Any, members: Mapping[str, Any], tensors: Mapping[str, Array]) -> Context | None:
-    """The features of the past, which the members `context` and `ahead` read, as they were described."""
+    """Decode the context of the members `context` and `ahead`."""
     readers = {ContextMember.NAME, AheadMember.NAME} & set(members)
     if (described is None) != (ContextMember.NAME not in readers) or (described is None and readers):
         raise ValueError(f"features of the past go with the member context, found the members {', '.join(members)}")
@@ -326,7 +326,7 @@ def _decode_past(described: Any, members: Mapping[str, Any], tensors: Mapping[st
 
 
 def _decode_tuning(described: Any, members: set[str]) -> Tuning:
-    """The tuning of filtering or of single frames, as it was described."""
+    """Decode the tuning for filtering or for single frames."""
     scales = {name: _number(described["scales"], name) for name in described["scales"]}
     if not scales or not scales.keys() <= members:
         raise ValueError(f"a tuning has the scales of {', '.join(scales)}, and the members are {', '.join(members)}")
@@ -336,7 +336,7 @@ def _decode_tuning(described: Any, members: set[str]) -> Tuning:
 
 
 def _decode_novelty(described: Any, tensors: Mapping[str, Array]) -> NoveltyEvidence | None:
-    """Evidence for the unknown as it was described."""
+    """Decode the evidence for the unknown."""
     if described is None:
         return None
     arrays = {name: tensors[f"novelty.{name}"] for name in NOVELTY}

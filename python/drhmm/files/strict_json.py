@@ -1,4 +1,4 @@
-"""JSON of files that nobody should have changed: every name once, and numbers only."""
+"""Strict JSON: unique names and no NaN."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def strict_json(text: bytes | str) -> Any:
-    """JSON without names that occur twice and without NaN; a ValueError, or a RecursionError, for anything else."""
+    """Parse JSON with unique names and without NaN; else ValueError or RecursionError."""
     return json.loads(text, object_pairs_hook=unique_names, parse_constant=_refuse)
 
 
 def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; a ValueError if a name occurs twice."""
+    """Build a JSON object; a ValueError for a repeated name."""
     if len({name for name, _ in pairs}) != len(pairs):
         raise ValueError("a name occurs twice")
     return dict(pairs)

@@ -1,4 +1,4 @@
-"""Where evidence comes from: estimators of density ratios between states.
+"""Ratio sources: estimators of density ratios between states.
 
 A ratio source is any object with two methods. ``fit(frames, targets)`` learns from frames (N, D) and targets (N, S),
 the probability of each state at each frame (one-hot for known labels). ``log_ratios(frames)`` returns log w_i(y) of new

@@ -44,7 +44,7 @@ class FromClassifier(BaseEstimator):  # type: ignore[misc]
     def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> FromClassifier:
         """Fit a clone of the classifier.
 
-        Soft targets become weighted copies of each frame, or its likeliest class if fit has no `sample_weight`.
+        Soft targets become weighted copies of each frame, or the likeliest class if fit has no `sample_weight`.
         """
         check_choice(self.prior, "prior", ("training", "uniform"))
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
@@ -65,12 +65,12 @@ class FromClassifier(BaseEstimator):  # type: ignore[misc]
         return self
 
     def log_ratios(self, frames: Any) -> Array:
-        """Log p(i | y) / p(i), shape (n, S)."""
+        """Return log p(i | y) / p(i), shape (n, S)."""
         check_fitted(self, "classifier_")
         refuse_masked(frames, "frames")
         probabilities = np.zeros((len(frames), self.n_states_))
         probabilities[:, self.classifier_.classes_] = self.classifier_.predict_proba(frames)
-        # A class without any frame has no prior to divide by; its probability is 0 too.
+        # A class without frames has no prior to divide by; its probability is 0, too.
         prior = np.where(self.prior_ > 0, self.prior_, 1.0)
         with np.errstate(divide="ignore"):
             log_ratios: Array = np.log(np.maximum(probabilities / prior, self.floor * self.n_states_))

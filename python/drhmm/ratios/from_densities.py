@@ -73,14 +73,17 @@ class FromDensities(BaseEstimator):  # type: ignore[misc]
         return self.density
 
     def log_ratios(self, frames: Any) -> Array:
-        """Log densities, shape (n, S)."""
+        """Return log densities, shape (n, S)."""
         check_fitted(self, "densities_")
         refuse_masked(frames, "frames")
         return without_evidence(np.stack([density.score_samples(frames) for density in self.densities_], axis=1))
 
 
 class _BandwidthByCrossValidation(BaseEstimator):  # type: ignore[misc]
-    """Gaussian kernel density; the bandwidth maximises the held-out likelihood over contiguous blocks."""
+    """Gaussian kernel density with the bandwidth of the best held-out likelihood.
+
+    Folds are contiguous blocks.
+    """
 
     BANDWIDTHS = tuple(np.logspace(-1.3, 0.5, 10))
 
@@ -97,9 +100,10 @@ class _BandwidthByCrossValidation(BaseEstimator):  # type: ignore[misc]
 
 
 def held_out_log_likelihoods(frames: Array, widths: Array) -> Array:
-    """Log likelihood of all frames, each under the kernel density of the four fifths it is not in, per bandwidth.
+    """Held-out log likelihood of all frames for each bandwidth.
 
-    log p(y) = log mean_k exp(-|y - y_k|^2 / (2 h^2)) - d log(h sqrt(2 pi)); one distance serves all bandwidths.
+    Each frame is scored by the other four fifths: log p(y) = log mean_k exp(-|y - y_k|^2 / (2 h^2)) - d log(h sqrt(2
+    pi)). All bandwidths share one computation of distances.
     """
     scales = 1 / (2 * widths**2)
     log_likelihoods: Array = -len(frames) * frames.shape[1] * np.log(widths * np.sqrt(2 * np.pi))
@@ -114,7 +118,7 @@ def held_out_log_likelihoods(frames: Array, widths: Array) -> Array:
 
 
 class _ComponentsByBIC(BaseEstimator):  # type: ignore[misc]
-    """Gaussian mixture with full covariances; the number of components minimises BIC.
+    """Gaussian mixture with full covariances and the best BIC.
 
     A single frame counts twice, as a covariance needs two; its Gaussian is as narrow as the regularisation.
     """

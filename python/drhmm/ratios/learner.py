@@ -1,7 +1,7 @@
-"""Ratio sources, and what learning needs from them: learn, hold out, follow soft labels, and become evidence.
+"""Ratio sources, and their interface to learning.
 
-`RatioSource` is what users can bring. `Learner` is a source as `learning/` sees it. The sources of this package are
-learners. `Adapter` makes a learner of any object with the two methods of a ratio source.
+`RatioSource` is the interface for users. `Learner` adds the verbs of `learning/`: learn, hold out, follow soft labels.
+The sources of this package are learners; `Adapter` makes one of any other ratio source.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ..evidence.pool_members import Member
 from ..system.progress import Progress
 from ..tuning.kernel_search import Judge
 
-#: The fewest frames of a class outside a fold with which a source is fitted to that class.
+#: The fewest frames of a class outside a fold for fitting the class.
 FEWEST_FRAMES = 2
 
 
 @runtime_checkable
 class RatioSource(Protocol):
-    """Two methods: learn from frames and targets, and turn frames into log ratios.
+    """The two methods of a ratio source: fit, and log ratios of new frames.
 
     Examples
     --------
@@ -47,11 +47,11 @@ class RatioSource(Protocol):
     """
 
     def fit(self, frames: Array, targets: Array) -> Any:
-        """Learn from frames (N, D) and the probability of each state at each of them, (N, S)."""
+        """Learn from frames (N, D) and the probabilities of states (N, S)."""
         ...
 
     def log_ratios(self, frames: Array) -> Array:
-        """Log w_i(y), shape (n, S), up to a constant per row.
+        """Return log w_i(y), shape (n, S), up to a constant per row.
 
         -inf excludes a state; a row that excludes every state, or is NaN, carries no evidence.
         """
@@ -59,7 +59,7 @@ class RatioSource(Protocol):
 
 
 def check_source(source: Any, name: str = "ratio") -> RatioSource:
-    """Raise a TypeError that names the method a source lacks."""
+    """Raise TypeError for a source without one of the two methods."""
     if isinstance(source, type):
         raise TypeError(f"{name} is the class {source.__name__}: give an object, {source.__name__}(...)")
     for method in ("fit", "log_ratios"):
@@ -70,17 +70,17 @@ def check_source(source: Any, name: str = "ratio") -> RatioSource:
 
 
 def check_fitted(source: Any, attribute: str) -> None:
-    """Raise scikit-learn's NotFittedError for a source without what its fit learns."""
+    """Raise scikit-learn's NotFittedError for an unfitted source."""
     check_is_fitted(source, attribute, msg="this %(name)s is not fitted yet: call fit(frames, targets) first")
 
 
 def accepts_weights(fit: Any) -> bool:
-    """Whether a fit method takes `sample_weight` by name."""
+    """Test whether a fit method has a parameter `sample_weight`."""
     return "sample_weight" in inspect.signature(fit).parameters
 
 
 def fit_copy(source: RatioSource, frames: Array, targets: Array, weights: Array | None) -> RatioSource:
-    """A fitted copy of a source; the original stays as it is."""
+    """Fit a copy of a source; the original does not change."""
     fitted = copy.deepcopy(source)
     if weights is None:
         fitted.fit(frames, targets)
@@ -94,7 +94,7 @@ def fit_copy(source: RatioSource, frames: Array, targets: Array, weights: Array 
 
 
 def as_training(frames: Any, targets: Any, sample_weight: Any) -> tuple[Array, Array, Array]:
-    """Frames (N, D), targets (N, S) and weights (N,) that can be learned from; a ValueError names what cannot."""
+    """Check frames (N, D), targets (N, S) and weights (N,) for learning."""
     frames, targets = as_samples(frames, "frames"), _as_targets(targets)
     weights = np.ones(len(frames)) if sample_weight is None else as_floats(sample_weight, "sample_weight")
     if len(targets) != len(frames) or weights.shape != (len(frames),):
@@ -121,7 +121,7 @@ def _as_targets(targets: Any) -> Array:
 
 
 def check_masses(masses: Array) -> None:
-    """Refuse states whose targets weigh next to nothing: a division by their mass would overflow."""
+    """Raise ValueError for states with almost no mass, which would divide by zero."""
     state, least = int(masses.argmin()), float(masses.min())
     if not least > 0:
         raise ValueError(f"state {state} has no frame of positive weight in targets")
@@ -132,15 +132,18 @@ def check_masses(masses: Array) -> None:
 
 
 def check_width(sigma: float, centers: Array) -> None:
-    """Refuse kernels so narrow that the distances between their centres overflow."""
+    """Raise ValueError for kernels so narrow that scaled distances overflow."""
     apart = float(np.abs(centers - centers.mean(axis=0)).max())
-    # The core multiplies centres with each other, and with samples of the largest allowed size.
+    # The core multiplies centres by each other, and by samples of the largest allowed size.
     if apart * max(apart, LARGEST) > LARGEST**3 * sigma**2:
         raise ValueError(f"sigma={sigma:g} is too small for centres that are {apart:g} from their mean")
 
 
 def normalised(log_ratios: Array, prior: Array) -> Array:
-    """Log w_i(y) (n, S) with sum_i p_i w_i(y) = 1: ratios to the density of all frames, comparable between sources."""
+    """Normalise log w_i(y), shape (n, S), so that sum_i p_i w_i(y) = 1.
+
+    Ratios to the density of all frames are comparable between sources.
+    """
     with np.errstate(divide="ignore"):
         total = np.logaddexp.reduce(log_ratios + np.log(prior), axis=1)
     return log_ratios - np.where(np.isfinite(total), total, 0.0)[:, None]
@@ -149,7 +152,7 @@ def normalised(log_ratios: Array, prior: Array) -> Array:
 def hard_or_repeated(
     frames: Array, targets: Array, weights: Array | None, can_weight: bool
 ) -> tuple[Array, npt.NDArray[np.int64], Array | None]:
-    """Frames with one class each, for learners without soft targets.
+    """Convert soft targets to one class per row, for learners without soft targets.
 
     Certain targets become labels. Soft targets become one weighted copy of the frame per class if the learner takes
     weights, and the likeliest class if it does not. A class that is never the likeliest keeps its two best frames.
@@ -173,7 +176,7 @@ def _likeliest(targets: Array) -> npt.NDArray[np.int64]:
 
 
 def class_shares(targets: Array, weights: Array | None) -> Array:
-    """Share of each class in the training frames."""
+    """Return the share of each class in the training frames."""
     mass = targets.sum(axis=0) if weights is None else weights @ targets
     shares: Array = mass / mass.sum()
     return shares
@@ -181,10 +184,10 @@ def class_shares(targets: Array, weights: Array | None) -> Array:
 
 @dataclass(frozen=True)
 class Task:
-    """Frames (N, D) to learn from, the probability of each state at each, (N, S), their weights and folds, (N,).
+    """Frames (N, D) with state probabilities (N, S), weights and folds (N,).
 
-    ``judge`` says how good held-out estimates are, if there are labels. ``weighted`` says whether weights were given.
-    ``drawn`` are the frames that members are judged by, in ascending order; None stands for all of them.
+    ``judge`` scores held-out estimates, if there are labels. ``weighted`` says whether weights were given. ``drawn``
+    are the frames for judging members, in ascending order; None is all.
     """
 
     frames: Array
@@ -203,7 +206,7 @@ class Task:
 
     @property
     def judged(self) -> Task:
-        """The frames that members are judged by."""
+        """The frames for judging members."""
         return self if self.drawn is None else self.rows(self.drawn)
 
     @property
@@ -212,7 +215,7 @@ class Task:
         return self.weights if self.weighted else None
 
     def rows(self, chosen: npt.NDArray[Any]) -> Task:
-        """Some of the frames."""
+        """Select rows of the frames."""
         return replace(
             self,
             frames=np.ascontiguousarray(self.frames[chosen]),
@@ -225,10 +228,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Trained:
-    """A fitted source and its name in a pool; None stands for a member that reads more than frames.
+    """A fitted source and its name in a pool; None for members with a context.
 
     ``member`` has the arrays of a native member. ``held_out`` has the log ratios of the drawn frames, learned from the
-    other folds, if they were asked for.
+    other folds, if requested.
     """
 
     name: str
@@ -238,45 +241,48 @@ class Trained:
 
 
 class Updates(Protocol):
-    """Learns from the soft labels of each iteration of EM."""
+    """Learner for the soft labels of each iteration of EM."""
 
     def __call__(self, targets: Array) -> Array:
-        """Learn from targets (N, S), and return the log ratios of the same frames, (N, S)."""
+        """Learn from targets (N, S); return the log ratios of the frames, (N, S)."""
         ...
 
     def trained(self, targets: Array, hold_out: bool) -> list[Trained]:
-        """The members that the last soft labels give. Without held-out log ratios, only those that took part in EM."""
+        """Return the members after the last soft labels.
+
+        Without held-out log ratios, only those that took part in EM.
+        """
         ...
 
 
 @runtime_checkable
 class Learner(Protocol):
-    """A ratio source as learning sees it."""
+    """A ratio source with the interface to learning."""
 
-    #: Whether it learns only sums over frames, which partial_fit and clusters can add up.
+    #: Whether all statistics are sums over frames, as partial_fit and clusters need.
     adds_up: bool
 
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
-        """Fitted members, with their held-out log ratios if these are asked for."""
+        """Return fitted members, with held-out log ratios if requested."""
         ...
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
-        """Updates for EM. Without a search, fixed settings replace cross-validation."""
+        """Return updates for EM; without a search, settings are fixed."""
         ...
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:
-        """The scales at which the search starts, and those to use without enough labels, (M,) each."""
+        """Return the initial scales, and the scales for too few labels, (M,) each."""
         ...
 
 
 def equal_scales(n_members: int) -> tuple[Array, Array]:
-    """The same scale for all members; the scales sum to 1."""
+    """Return equal scales for all members; they sum to 1."""
     scales = np.full(n_members, 1 / n_members)
     return scales, scales
 
 
 class Adapter:
-    """Makes a learner of any source with the methods fit and log_ratios."""
+    """A learner around any ratio source."""
 
     adds_up = False
 
@@ -284,12 +290,12 @@ class Adapter:
         self.source = source
 
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
-        """One fitted copy, and one more for every fold."""
+        """Fit one copy, and one more per fold."""
         fitted = fit_copy(self.source, task.frames, task.targets, task.given_weights)
         return [Trained(type(self.source).__name__, fitted, held_out=self._held_out(task) if hold_out else None)]
 
     def _held_out(self, task: Task) -> Array:
-        """Log ratios of every drawn frame from a copy of the source that was fitted without the frame's fold.
+        """Log ratios of the drawn frames by copies fitted without their folds.
 
         A class with fewer than two frames outside the fold is left out, and gets the smallest ratio of the others.
         """
@@ -314,35 +320,35 @@ class Adapter:
         return Refits(self, task)
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:
-        """Scale 1."""
+        """Return 1 for each."""
         return equal_scales(n_members)
 
 
 class Refits:
-    """Updates of a learner that starts over in every iteration."""
+    """EM updates of a learner that refits in every iteration."""
 
     def __init__(self, learner: Learner, task: Task) -> None:
         self.learner, self.task = learner, task
 
     def __call__(self, targets: Array) -> Array:
-        """Learn again, and return the log ratios of the same frames, (N, S)."""
+        """Refit and return the log ratios of the frames, (N, S)."""
         (trained,) = self.trained(targets, hold_out=False)
         assert trained.source is not None
         log_ratios = checked_log_ratios(trained.source, self.task.frames, targets.shape[1])
         return normalised(log_ratios, class_shares(targets, self.task.weights))
 
     def trained(self, targets: Array, hold_out: bool) -> list[Trained]:
-        """What the targets give."""
+        """Return the members for the last targets."""
         return self.learner.learn(replace(self.task, targets=targets), hold_out)
 
 
 def as_learner(source: RatioSource) -> Learner:
-    """The source itself if it is a learner, else a learner that uses it."""
+    """Return a learner: the source itself, or an adapter around it."""
     return source if isinstance(source, Learner) else Adapter(source)
 
 
 def named(trained: Sequence[Trained]) -> list[Trained]:
-    """Give members distinct names: a repeated name gets a number."""
+    """Make the names of members distinct by adding numbers."""
     seen: dict[str, int] = {}
     renamed = []
     for one in trained:

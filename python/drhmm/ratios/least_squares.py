@@ -1,4 +1,4 @@
-"""Density ratios whose arrays are learned from sums over frames: kernels, additive ratios and Gaussians."""
+"""Ratio sources that learn from sums: kernels, additive ratios and Gaussians."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ from .learner import (
     normalised,
 )
 
-#: The largest number of kernel centres in the search for sigma, rho and the evidence scale.
+#: The most kernel centres in the search for sigma, rho and the evidence scale.
 SELECTION_BASIS = 500
 
-#: The most features of all frames that EM keeps in memory, 80 MB.
+#: The most feature values that EM keeps in memory, 80 MB.
 MOST_FEATURES = 10_000_000
 
-#: The largest ridge of Gaussians that EM follows.
+#: The largest ridge of Gaussians in EM.
 EM_RIDGE = 1e-4
 
 
 class MemberSource(BaseEstimator):  # type: ignore[misc]
-    """The base of all sources that are members of the native pool. A subclass says how a member begins."""
+    """Base of sources that are native members of the pool."""
 
     adds_up = True
 
@@ -71,12 +71,12 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
         self.n_threads = n_threads
 
     def check_parameters(self) -> None:
-        """Raise a ValueError that names the first setting out of range."""
+        """Raise ValueError for the first setting out of range."""
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
         thread_count(self.n_threads)
 
     def _begin(self, task: Task, search: bool = True) -> tuple[Member, Array | None]:
-        """A member before its sums are known, and held-out log ratios if the search computed them."""
+        """Set up a member before its sums; also return held-out ratios of a search."""
         raise NotImplementedError
 
     def _adopt(self, member: Any, prior: Array) -> Any:
@@ -85,14 +85,14 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
 
     @with_own_threads
     def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> Any:
-        """Learn from frames (N, D) without NaN, the probability of each state at each, (N, S), and weights (N,)."""
+        """Learn from frames (N, D), state probabilities (N, S) and weights (N,)."""
         frames, targets, weights = as_training(frames, targets, sample_weight)
         check_masses(weights @ targets)
         task = Task(frames, targets, weights, contiguous_folds([len(frames)]))
         return self._fit(task)[0]
 
     def _fit(self, task: Task, hold_out: bool = False) -> tuple[Any, Array | None]:
-        """The fitted source, and held-out log ratios; both use the sums of the folds."""
+        """Return the fitted source and held-out log ratios from the sums of folds."""
         self.check_parameters()
         member, held_out = self._begin(task)
         needs_folds = hold_out and held_out is None
@@ -102,12 +102,12 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
 
     @staticmethod
     def _sums(member: Member, task: Task, folds: Any = None) -> list[Sums]:
-        """The sums of each fold, or of everything."""
+        """Return the sums of each fold, or of all frames."""
         parts = [task] if folds is None else [task.rows(task.folds == fold) for fold in folds]
         return [member.sums(part.frames, part.targets, part.weights) for part in parts]
 
     def _held_out(self, member: Member, task: Task, sums: list[Sums]) -> Array:
-        """Log ratios of the drawn frames of each fold, from the member learned on the other folds."""
+        """Log ratios of the drawn frames of each fold, learned on the other folds."""
         judged = task.judged
         held_out = np.empty_like(judged.targets)
         for k, fold in enumerate(np.unique(task.folds)):
@@ -118,27 +118,27 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
         return held_out
 
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
-        """A fitted copy, with held-out log ratios if asked for."""
+        """Return a fitted copy, with held-out log ratios if requested."""
         fitted, held_out = copy.deepcopy(self)._fit(task, hold_out)
         return [Trained(fitted.member_.NAME, fitted, fitted.member_, held_out if hold_out else None)]
 
     def held_out(self, task: Task) -> Array:
-        """Held-out log ratios for the targets of a task. Only the sums of the member are learned again."""
+        """Return held-out log ratios for new targets; only the sums are learned again."""
         return self._held_out(self.member_, task, self._sums(self.member_, task, np.unique(task.folds)))
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
-        """Learn again in every iteration."""
+        """Return updates that learn again in every iteration."""
         return Refits(self, task)
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:
-        """Scale 1."""
+        """Return 1 for each."""
         return equal_scales(n_members)
 
     def _log_ratios(self, member: Member, frames: Array) -> Array:
         return frame_log_ratios(member, self.prior_, float(self.floor), frames, thread_count(self.n_threads))
 
     def log_ratios(self, frames: Any) -> Array:
-        """Log w_i(y), shape (n, S), up to a constant per row."""
+        """Return log w_i(y), shape (n, S), up to a constant per row."""
         check_fitted(self, "member_")
         frames = as_samples(frames, "frames")
         n_columns = self._n_columns()
@@ -153,7 +153,7 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
 
 
 class Additive(MemberSource):
-    """Density ratios by additive least squares: each column has a straight line within its range, and decile steps.
+    """Density ratios by additive least squares: lines and decile steps per column.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class Gaussian(MemberSource):
         self.ridge = ridge
 
     def check_parameters(self) -> None:
-        """Raise a ValueError that names the first setting out of range."""
+        """Raise ValueError for the first setting out of range."""
         check_number(self.ridge, "ridge", low=0, low_open=True, high=1)
         super().check_parameters()
 
@@ -237,11 +237,11 @@ class Gaussian(MemberSource):
         return GaussianMember.before_learning(frames, task.targets.shape[1], float(self.ridge)), None
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
-        """Learn again in every iteration, without a floor."""
+        """Return updates without a floor."""
         return DensityUpdates(Gaussian(0.0, self.n_threads, min(self.ridge, EM_RIDGE)), task)
 
     def held_out_newest(self, task: Task, n_newest: int) -> Array:
-        """Held-out log densities (N, S) of the last columns of each frame, given those before them."""
+        """Held-out log densities (N, S) of the last columns given the others."""
         member, _ = self._begin(task)
         sums = self._sums(member, task, np.unique(task.folds))
         densities = np.empty_like(task.targets)
@@ -252,9 +252,9 @@ class Gaussian(MemberSource):
 
 
 class DensityUpdates(Refits):
-    """Updates of Gaussians: log densities of frames over that of one Gaussian for all states.
+    """EM updates of Gaussians: log densities relative to one common Gaussian.
 
-    The gain is then the log likelihood but for a constant, which EM does not lower.
+    The gain is then the log likelihood up to a constant, which EM does not lower.
     """
 
     def __init__(self, source: Gaussian, task: Task) -> None:
@@ -264,7 +264,7 @@ class DensityUpdates(Refits):
         self._alone = alone.member.log_densities(task.frames)
 
     def __call__(self, targets: Array) -> Array:
-        """Learn again, and return the log ratios of the same frames, (N, S)."""
+        """Refit and return the log ratios of the frames, (N, S)."""
         (trained,) = self.trained(targets, hold_out=False)
         assert isinstance(trained.member, GaussianMember)
         return trained.member.log_densities(self.task.frames) - self._alone
@@ -325,7 +325,7 @@ class LeastSquares(MemberSource):
         self.n_threads = n_threads
 
     def check_parameters(self) -> None:
-        """Raise a ValueError that names the first setting out of range."""
+        """Raise ValueError for the first setting out of range."""
         check_number_or_auto(self.n_basis, "n_basis", low=1)
         check_searched(self.sigma, "sigma")
         check_searched(self.rho, "rho")
@@ -356,7 +356,7 @@ class LeastSquares(MemberSource):
         return self
 
     def _settings(self, task: Task, centers: Array, search: bool) -> tuple[float, float, Selection | None]:
-        """Sigma and rho from numbers, defaults or cross-validation."""
+        """Return sigma and rho: given, default or cross-validated."""
         sigma, rho = self.sigma, self.rho
         median = median_distance(centers if len(centers) > 1 else task.frames[:1000]) if isinstance(sigma, str) else 1.0
         if sigma == "default":
@@ -395,14 +395,14 @@ class LeastSquares(MemberSource):
         return selection.sigma, selection.rho, selection
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
-        """Choose centres, sigma and rho from these targets, and factor once for the targets of many iterations."""
+        """Choose centres, sigma and rho for these targets, and factor once."""
         return SoftUpdates(self, task, paper, search)
 
 
 class SoftUpdates:
-    """Least-squares solutions for many targets on the same frames: features are evaluated and factored once.
+    """Least-squares solutions for many targets from one factorisation.
 
-    Where they would take more than `MOST_FEATURES` numbers, they are evaluated again in every iteration.
+    Above `MOST_FEATURES` numbers, features are evaluated again in every iteration.
     """
 
     def __init__(self, source: LeastSquares, task: Task, paper: bool, search: bool) -> None:
@@ -419,7 +419,7 @@ class SoftUpdates:
         return _core.RegularizedGram(sums["gram"], self.member.rho * self.task.weights.sum())
 
     def _solve(self, targets: Array) -> LeastSquares:
-        """Theta = (Phi^T W Phi + rho I)^-1 Phi^T W Gamma, or the rule that the paper prints."""
+        """Theta = (Phi^T W Phi + rho I)^-1 Phi^T W Gamma, or the rule printed in the paper."""
         weighted = self.task.weights[:, None] * targets
         if self._features is not None:
             moment = np.ascontiguousarray(self._features.T @ weighted)
@@ -435,7 +435,7 @@ class SoftUpdates:
         return self.source._adopt(replace(self.member, theta=theta), class_shares(targets, self.task.weights))
 
     def __call__(self, targets: Array) -> Array:
-        """Learn from the targets, and return the log ratios of the same frames, (N, S)."""
+        """Learn from targets; return the log ratios of the frames, (N, S)."""
         solved = self._solve(targets)
         if self._features is None:
             return normalised(solved.log_ratios(self.task.frames), solved.prior_)
@@ -445,7 +445,7 @@ class SoftUpdates:
         return normalised(without_evidence(logs), solved.prior_)
 
     def trained(self, targets: Array, hold_out: bool) -> list[Trained]:
-        """What the targets give."""
+        """Return the members for the last targets."""
         source = copy.deepcopy(self._solve(targets))
         held_out = source.held_out(replace(self.task, targets=targets)) if hold_out else None
         return [Trained(source.member_.NAME, source, source.member_, held_out)]

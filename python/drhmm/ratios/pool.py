@@ -1,4 +1,4 @@
-"""Several ratio sources as one: their log ratios are scaled and added up."""
+"""A pool of ratio sources: the scaled sum of their log ratios."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from .learner import (
 )
 from .least_squares import Additive, Gaussian, LeastSquares
 
-#: The most columns of a frame with additive and Gaussian members: their sums grow with the square of the columns.
+#: The most columns of a frame for additive and Gaussian members, whose sums grow with its square.
 MOST_COLUMNS = 200
 
-#: The scales of kernel, additive, Gaussian, context and ahead members at which the search starts, and those of the
-#: first three without enough data.
+#: Initial scales of kernel, additive, Gaussian, context and ahead members in the search; those of the first three also
+#: without enough data.
 START_SCALES = (0.5, 0.1, 0.5, 0.1, 0.1)
 USUAL_SCALES = (0.5, 0.0, 0.5, 0.0, 0.0)
 N_OF_FRAMES = 3
@@ -96,7 +96,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         self.n_threads = n_threads
 
     def check_parameters(self) -> None:
-        """Raise an error that names the first invalid setting."""
+        """Raise an error for the first invalid setting."""
         check_number_or_auto(self.n_basis, "n_basis", low=1)
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
         thread_count(self.n_threads)
@@ -112,7 +112,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         return self.sources is None or all(as_learner(source).adds_up for source in self.sources)
 
     def learners(self, n_columns: int) -> list[Learner]:
-        """The sources for frames of so many columns, not fitted; EM follows the first."""
+        """Return unfitted sources for this number of columns; EM follows the first."""
         random_state = random_state_of(self.random_state)
         if self.sources is None:
             kernels = LeastSquares(
@@ -127,26 +127,26 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         return [as_learner(source) for source in copies]
 
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
-        """Let each source learn by itself."""
+        """Learn each source on its own."""
         self.check_parameters()
         learners = self.learners(task.frames.shape[1])
         return named([one for learner in learners for one in learner.learn(task, hold_out)])
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
-        """The first source follows the soft labels."""
+        """Return updates in which the first source follows the soft labels."""
         self.check_parameters()
         first, *others = self.learners(task.frames.shape[1])
         return _FirstFollows(first.updates(task, paper=paper, search=search), others, task)
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:
-        """The scales of the default members, with or without those of the context, or equal ones."""
+        """Return the scales of the default members, or equal ones."""
         if self.sources is None and n_members >= N_OF_FRAMES:
             return np.array(START_SCALES[:n_members]), np.array(USUAL_SCALES[:n_members])
         return equal_scales(n_members)
 
     @with_own_threads
     def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> Pool:
-        """Fit every source to frames (N, D) and targets (N, S), with the usual scales."""
+        """Fit all sources to frames (N, D) and targets (N, S), with the usual scales."""
         frames, targets, weights = as_training(frames, targets, sample_weight)
         check_masses(weights @ targets)
         folds = contiguous_folds([len(frames)])
@@ -157,7 +157,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         return self
 
     def log_ratios(self, frames: Any) -> Array:
-        """The sum of the scaled log ratios of the sources, (n, S)."""
+        """Return the sum of the scaled log ratios of the sources, (n, S)."""
         check_fitted(self, "sources_")
         parts = [
             self.scales_[name] * checked_log_ratios(source, frames, self.n_states_)
@@ -169,7 +169,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
 
 
 class _FirstFollows:
-    """Updates of the first source of a pool. The others join when soft labels are final and scales can be learned."""
+    """Updates of the first source; the others join after the last soft labels."""
 
     def __init__(self, updates: Updates, others: Sequence[Learner], task: Task) -> None:
         self.updates, self.others, self.task = updates, others, task
@@ -184,7 +184,7 @@ class _FirstFollows:
 
 
 def source_of(ratio: Any, random_state: np.random.RandomState, paper: bool, **settings: Any) -> Any:
-    """The source that a name stands for, or a copy of a source, not fitted; with ``paper``, kernels alone."""
+    """Return an unfitted source by name, or a copy; with ``paper``, kernels alone."""
     if isinstance(ratio, str):
         check_choice(ratio, "ratio", ("pool", "least-squares", "gaussian"))
         kind = Pool if ratio == "pool" and not paper else LeastSquares
@@ -203,9 +203,9 @@ def source_of(ratio: Any, random_state: np.random.RandomState, paper: bool, **se
 def evidence_of(
     trained: Sequence[Trained], framing: Framing, prior: Array, choice: Choice, past: Context | None = None
 ) -> Evidence:
-    """Evidence for inference: arrays if all members are native and of different kinds, the sources otherwise.
+    """Build evidence from members of positive scale.
 
-    Leaves out members of scale 0.
+    It consists of arrays if all members are native and of different kinds, and of the sources otherwise.
     """
     used = [(one, scale) for one, scale in zip(trained, choice.scales, strict=True) if scale > 0]
     members = [replace(one.member, scale=float(scale)) for one, scale in used if one.member is not None]
