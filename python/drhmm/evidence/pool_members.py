@@ -261,8 +261,9 @@ class ContextMember(FrozenArrays):
         """1 and the standardised features, (n, 1 + F)."""
         columns = np.empty((len(features), 1 + features.shape[1]))
         columns[:, 0] = 1.0
-        standardised = (features - self.center) / self.spread
-        np.clip(standardised, -MOST_DEVIATIONS, MOST_DEVIATIONS, out=columns[:, 1:])
+        standardised = np.subtract(features, self.center, out=columns[:, 1:])
+        standardised /= self.spread
+        np.clip(standardised, -MOST_DEVIATIONS, MOST_DEVIATIONS, out=standardised)
         return columns
 
     def estimates(self, features: Array) -> Array:

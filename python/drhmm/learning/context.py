@@ -16,10 +16,14 @@ from ..features.context import MOST_COLUMNS, Context, learn_context, rows_ahead
 from ..features.frames import Framing
 from ..ratios.learner import Learner, Task, Trained
 from ..ratios.pool import Pool
+from ..tuning.scales import drawn_parts
 from .training_frames import TrainingFrames
 
 #: Ridges over the number of frames, among which the held-out squared loss chooses.
 RIDGES = (1e-3, 1e-2, 1e-1)
+
+#: Rows that the members of the context are learned from by `fit`, about: more than a hundred for each feature.
+MOST_LEARNED = 50_000
 
 #: The least standard deviation of a feature.
 LEAST_SPREAD = 1e-6
@@ -33,8 +37,11 @@ def context_sums(
     targets: Array,
     weights: Array,
     folds: npt.NDArray[np.int64] | None = None,
+    rows: npt.NDArray[np.int64] | None = None,
 ) -> dict[str, Sums]:
     """The sums of `context` and `ahead` over all rows: targets (T, S) and weights (T,), 0 where a row does not count.
+
+    With `rows`, over those and the ones between near ones.
 
     `ahead` pairs the features of a row with the labels AHEAD rows before it, in one Gram matrix with `context`. With
     `folds`, every sum has an axis more, the first, for the folds.
@@ -45,7 +52,7 @@ def context_sums(
     gram = np.zeros((n_folds, size, size))
     moments = np.zeros((n_folds, size, 2 * n_states))
     masses = np.zeros((n_folds, 2 * n_states))
-    for block, features in past.blocks(samples, lengths):
+    for block, features in past.blocks(samples, lengths, rows):
         columns = member.columns(features)
         both = np.zeros((len(columns), 2 * n_states))
         both[:, :n_states] = targets[block] * weights[block, None]
@@ -84,7 +91,10 @@ def learn_context_members(training: TrainingFrames, past: Context, task: Task, f
     needed = np.union1d(rows, later)
     center, spread = _moments(past, samples, lengths, weights, needed)
     start = ContextMember(center, spread, np.zeros(n_states), np.zeros((past.size, n_states)), RIDGES[0])
-    sums = context_sums(past, start, samples, lengths, everywhere, weights, folds)
+    ends = np.cumsum(lengths).tolist()
+    parts = drawn_parts(training.codes, list(zip([0, *ends[:-1]], ends, strict=True)), MOST_LEARNED)
+    learned = None if len(parts) == len(lengths) else np.concatenate([np.arange(*part) for part in parts])
+    sums = context_sums(past, start, samples, lengths, everywhere, weights, folds, learned)
     names, present = (ContextMember.NAME, AheadMember.NAME), np.unique(training.folds)
     others = {
         (name, fold): added(

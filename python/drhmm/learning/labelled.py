@@ -14,6 +14,7 @@ from ..chain.durations import Durations, Stays
 from ..chain.transitions import ChainRules, count_transitions, tempered
 from ..chain.unknown_state import Novelty
 from ..data.checks import Array, checked_log_ratios, read_only
+from ..data.labels import UNKNOWN
 from ..evidence.pool_members import AheadMember
 from ..evidence.pooled import PooledEvidence, least_ratio_of, warn_of_far_classes
 from ..evidence.tunings import Tuning
@@ -211,8 +212,11 @@ def model_of(
     known = training.known
     if isinstance(evidence, PooledEvidence) and evidence.is_kernels_alone and known.any():
         codes = training.codes[training.rows][known]
-        warn_of_far_classes(evidence.reach(training.frames[known], codes), classes)
-    typical = typical_values(training.samples[training.rows], learned.targets.argmax(axis=1), len(classes))
+        frames = training.frames if known.all() else training.frames[known]
+        warn_of_far_classes(evidence.reach(frames, codes), classes)
+    states = np.full(training.n_rows, UNKNOWN, dtype=np.int64)
+    states[training.rows] = learned.targets.argmax(axis=1)
+    typical = typical_values(training.samples, states, len(classes))
     return Model(
         classes,
         transmat,

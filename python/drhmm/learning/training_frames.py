@@ -158,7 +158,9 @@ class TrainingFrames:
 
     def check_classes(self, classes: npt.NDArray[Any]) -> None:
         """Raise if a class has no complete frame, or none that has a weight; warn if it has next to none."""
-        mass, counts = self.weights @ self.one_hot(), self.one_hot().sum(axis=0)
+        own = self.codes[self.rows]
+        known = own != UNKNOWN
+        mass, counts = (np.bincount(own[known], values, self.n_states) for values in (self.weights[known], None))
         for code, label in enumerate(classes):
             if not counts[code] > 0:
                 raise ValueError(
@@ -230,10 +232,14 @@ def row_weights(
 
 
 def typical_values(samples: Array, states: Codes, n_states: int) -> Quantiles | None:
-    """Quantiles of every column in every state, (S, d, 3); None in a state without samples, and where they are many."""
+    """Quantiles of every column in every state, (S, d, 3); None in a state without samples, and where they are many.
+
+    Of many rows of a state, some do.
+    """
     if n_states * samples.shape[1] * len(QUANTILES) > MOST_RECORDED:
         return None
-    own = [samples[states == state] for state in range(n_states)]
+    places = [np.flatnonzero(states == state) for state in range(n_states)]
+    own = [samples[rows[:: 1 + len(rows) // MOST_DRAWN]] for rows in places]
     values = [
         np.quantile(part, QUANTILES, axis=0).T if len(part) > 0 else np.full((samples.shape[1], 3), np.nan)
         for part in own

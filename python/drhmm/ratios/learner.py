@@ -210,6 +210,13 @@ class Task:
         return self if self.drawn is None else self.rows(self.drawn)
 
     @property
+    def typical_frames(self) -> Array:
+        """The drawn frames of positive weight, or all of those where none of them has any."""
+        judged = self.judged
+        frames: Array = judged.frames[judged.weights > 0]
+        return frames if len(frames) > 0 else self.frames[self.weights > 0]
+
+    @property
     def given_weights(self) -> Array | None:
         """The weights, or None if none were given."""
         return self.weights if self.weighted else None

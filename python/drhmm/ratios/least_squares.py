@@ -185,7 +185,7 @@ class Additive(MemberSource):
     """
 
     def _begin(self, task: Task, search: bool = True) -> tuple[Member, Array | None]:
-        return AdditiveMember.before_learning(task.frames[task.weights > 0], task.targets.shape[1]), None
+        return AdditiveMember.before_learning(task.typical_frames, task.targets.shape[1]), None
 
 
 class Gaussian(MemberSource):
@@ -233,8 +233,7 @@ class Gaussian(MemberSource):
         super().check_parameters()
 
     def _begin(self, task: Task, search: bool = True) -> tuple[GaussianMember, None]:
-        frames = task.frames[task.weights > 0]
-        return GaussianMember.before_learning(frames, task.targets.shape[1], float(self.ridge)), None
+        return GaussianMember.before_learning(task.typical_frames, task.targets.shape[1], float(self.ridge)), None
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
         """Return updates without a floor."""
