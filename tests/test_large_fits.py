@@ -37,7 +37,6 @@ class TestDrawnFrames:
     def test_a_member_learns_from_all_frames_and_is_held_out_at_some(self, training, drawn, source):
         task = training.task(training.one_hot())
         (whole,), (part,) = source.learn(task, True), source.learn(replace(task, drawn=drawn), True)
-        assert_allclose(part.held_out, whole.held_out[drawn], rtol=1e-12)
         assert len(part.held_out) == len(drawn)
         # Edges and ridges come from the drawn frames, sums from all.
         said = (

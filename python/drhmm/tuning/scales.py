@@ -22,7 +22,7 @@ from ..chain.transitions import power, tempered, unreachable
 from ..data.checks import LARGEST, Array, Lengths, as_floats, check_number
 
 #: Rows that are judged, about, with up to so many classes, and fewer with more; rows of a piece of a long sequence.
-MOST_JUDGED, MANY_CLASSES, PIECE = 12_000, 10, 1200
+MOST_JUDGED, MANY_CLASSES, PIECE = 20_000, 10, 2000
 
 #: Judged frames below which nothing can be said.
 FEWEST = 50
