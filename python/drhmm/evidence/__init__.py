@@ -1,1 +1,1 @@
-"""What fitted sources say about frames: the pool and the unknown."""
+"""Evidence: log ratios of fitted sources, and of the unknown."""

@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say: bins of what was said, and the share of each that came true."""
+"""Calibration: binned probabilities beside the observed shares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..data.checks import Array
 
 
 def bins_of(said: Array, true: npt.NDArray[np.bool_], n_bins: int) -> tuple[Array, Array, Array]:
-    """Mean probability, share that came true and share of all frames, of every bin that has frames."""
+    """Mean probability, observed share and share of all frames per non-empty bin."""
     places = np.minimum((said * n_bins).astype(int), n_bins - 1)
     counts = np.bincount(places, minlength=n_bins)
     there = counts > 0
@@ -19,5 +19,5 @@ def bins_of(said: Array, true: npt.NDArray[np.bool_], n_bins: int) -> tuple[Arra
 
 
 def error_of(means: Array, shares: Array, weights: Array) -> float:
-    """The expected calibration error."""
+    """Return the expected calibration error."""
     return float(np.sum(weights * np.abs(means - shares)))

@@ -1,4 +1,4 @@
-"""Evidence from fitted ratio sources of the user, which are asked for log ratios frame by frame."""
+"""Evidence from fitted ratio sources of the user, evaluated in Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .unknown import NoveltyEvidence, beside
 
 @dataclass(frozen=True)
 class SourceEvidence:
-    """Evidence from fitted ratio sources of the user: makes the frames here, and asks the sources for ratios."""
+    """Evidence from fitted ratio sources of the user: frames here, ratios there."""
 
     framing: Framing
     prior: Array
@@ -28,7 +28,7 @@ class SourceEvidence:
     prior_shift: float = 0.0
     novelty: NoveltyEvidence | None = None
 
-    #: Samples that a stream remembers for the context: sources read single frames.
+    #: Samples in the history of a stream: sources read single frames.
     history = 0
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class SourceEvidence:
         return sum(self.exponents)
 
     def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
-        """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
+        """Log w_i(y_t), shape (T, S); NaN rows for missing frames."""
         with limited_threads(n_threads):
             return self._of_frames(self.framing.frames(samples, lengths), False, n_threads)
 
@@ -60,16 +60,16 @@ class SourceEvidence:
             return self._of_frames(self.framing.frames(samples, lengths), True, n_threads)
 
     def with_novelty(self, novelty: NoveltyEvidence) -> SourceEvidence:
-        """The same with evidence for the unknown."""
+        """Return a copy with evidence for the unknown."""
         return replace(self, novelty=novelty)
 
     def retuned(self, tuning: Tuning) -> SourceEvidence:
-        """The same sources with the exponents and the prior shift of a tuning."""
+        """Return a copy with the exponents and the prior shift of a tuning."""
         scales = [tuning.scales.get(name, 0.0) for name in self.sources]
         return replace(self, exponents=scales, prior_shift=tuning.prior_shift)
 
     def streamed(self, with_novelty: bool) -> Callable[[Array], Array]:
-        """What turns single frames into log ratios."""
+        """Return the function from single frames to log ratios."""
         return partial(self._of_frames, with_novelty=with_novelty)
 
     def _of_frames(self, frames: Array, with_novelty: bool, n_threads: int = 1) -> Array:
@@ -87,5 +87,5 @@ class SourceEvidence:
         return evidence
 
 
-#: What a model has of evidence.
+#: The types of evidence of a model.
 Evidence = PooledEvidence | SourceEvidence

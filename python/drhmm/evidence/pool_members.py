@@ -1,9 +1,8 @@
-"""The members of a pool of density ratios: arrays for inference, learned from sums over frames.
+"""Members of the pool: arrays for inference, learned from sums over frames.
 
-Each estimates q_i(y) = p(x = i | y) in its own way. What a member learns from is a dict of arrays, its sums, which add
-up over frames, blocks, folds and machines; what the sums are taken with (centres, edges, the origin) stays fixed.
-``AXES`` has letters for the axes of arrays (B centres, D columns of a frame, S states, or products), ``NUMBERS`` the
-names of what else is learned.
+Each estimates q_i(y) = p(x = i | y) in its own way. A member learns from a dict of arrays, its sums, which add up over
+frames, blocks, folds and machines; their parameters (centres, edges, the origin) stay fixed. ``AXES`` has letters for
+the axes of arrays (B centres, D columns of a frame, S states, or products), ``NUMBERS`` the names of learned numbers.
 """
 
 from __future__ import annotations
@@ -19,34 +18,37 @@ from ..data.checks import LARGEST, Array, FrozenArrays
 
 Sums = dict[str, Array]
 
-#: Edges of the bins of a column, its deciles; a column with fewer different ones has the last of them several times.
+#: Edges of the bins of a column, its deciles; a column with fewer values repeats the last one.
 N_EDGES = 9
 
-#: Ridge of additive least squares, in frames: everything but the intercept is drawn to 0.
+#: Ridge of additive least squares on everything but the intercept, in frames.
 ADDITIVE_RIDGE = 10.0
 
 #: Share of the variance of each column that is added to all covariances.
 VARIANCE_SHARE = 0.01
 
-#: Variance of a column that is constant but for rounding, as `features.learn_framing` leaves it.
+#: Variance of a constant column after `features.learn_framing`.
 NEGLIGIBLE = 1e-120
 
 #: Standard deviations at which the features of a context are clipped.
 MOST_DEVIATIONS = 10.0
 
-#: Frames whose features are there at the same time.
+#: Frames with features in memory at once.
 _BLOCK = 4096
 
 
 def added(parts: Iterable[Mapping[str, Array]]) -> Sums:
-    """The sums of several blocks of frames, one or more."""
+    """Add up the sums of several blocks of frames."""
     first, *others = parts
     return {name: sum((other[name] for other in others), start=values) for name, values in first.items()}
 
 
 @dataclass(frozen=True)
 class KernelMember(FrozenArrays):
-    """Kernel least squares: q_i(y) = theta_i^T phi(y), Theta = (Phi^T W Phi + rho N I)^-1 Phi^T W M."""
+    """Kernel least squares, Theta = (Phi^T W Phi + rho N I)^-1 Phi^T W M.
+
+    q_i(y) = theta_i^T phi(y).
+    """
 
     NAME: ClassVar[str] = "kernel"
     AXES: ClassVar[dict[str, str]] = {"centers": "B D", "theta": "B S"}
@@ -69,7 +71,7 @@ class KernelMember(FrozenArrays):
         return {"gram": statistics.gram, "moment": statistics.moment, "mass": statistics.mass}
 
     def learned_from(self, sums: Sums) -> KernelMember:
-        """The member that the sums give."""
+        """Return the member with these sums."""
         factor = _core.RegularizedGram(sums["gram"], self.rho * float(sums["mass"].sum()))
         return replace(self, theta=factor.solve(sums["moment"]))
 
@@ -79,7 +81,10 @@ class KernelMember(FrozenArrays):
 
 @dataclass(frozen=True)
 class AdditiveMember(FrozenArrays):
-    """Additive least squares: q_i(y) = intercept_i + sum_j slope_ji (clip(y_j) - low_j) + the step of y_j's bin."""
+    """Additive least squares: lines within the range, and steps per decile.
+
+    q_i(y) = intercept_i + sum_j slope_ji (clip(y_j) - low_j) + the step of y_j's bin.
+    """
 
     NAME: ClassVar[str] = "additive"
     AXES: ClassVar[dict[str, str]] = {
@@ -104,13 +109,13 @@ class AdditiveMember(FrozenArrays):
 
     @classmethod
     def before_learning(cls, frames: Array, n_states: int) -> AdditiveMember:
-        """The range, the standard deviations and the deciles of frames, and nothing learned."""
+        """Return an unlearned member with range, standard deviations and deciles."""
         n_columns = frames.shape[1]
         edges = np.quantile(frames, np.arange(1, N_EDGES + 1) / (N_EDGES + 1), axis=0).T.copy()
         for own in edges:
             different = np.unique(own)
             own[: len(different)], own[len(different) :] = different, different[-1]
-        # What never changed has one bin.
+        # Constant columns have one bin.
         edges[frames.var(axis=0) <= NEGLIGIBLE] = LARGEST
         nothing = np.zeros((n_columns, n_states))
         steps = np.zeros((n_columns * (N_EDGES + 1), n_states))
@@ -122,7 +127,7 @@ class AdditiveMember(FrozenArrays):
         return self.low, self.high, self.edges, self.intercept, self.slopes, self.steps, self.scale
 
     def features(self, frames: Array) -> Array:
-        """1, the clipped values in their units, and an indicator of every bin of every column; (n, 1 + 11 D)."""
+        """1, clipped values in their units, and indicators of bins; (n, 1 + 11 D)."""
         bins = (frames[:, :, None] > self.edges).sum(axis=2)
         indicators = bins[:, :, None] == np.arange(N_EDGES + 1)
         clipped = (np.clip(frames, self.low, self.high) - self.low) / self.units
@@ -141,7 +146,7 @@ class AdditiveMember(FrozenArrays):
         return {"gram": gram, "moment": moment, "mass": weights @ targets, "frames": np.array([float(len(frames))])}
 
     def learned_from(self, sums: Sums) -> AdditiveMember:
-        """The member that the sums give; the ridge is in units of the mean weight of a frame."""
+        """Return the member with these sums; the ridge is relative to the mean weight."""
         unit = float(sums["gram"][0, 0] / sums["frames"][0])
         ridge = np.full(len(sums["gram"]), ADDITIVE_RIDGE * unit)
         ridge[0] = 0.0
@@ -156,9 +161,10 @@ class AdditiveMember(FrozenArrays):
 
 @dataclass(frozen=True)
 class GaussianMember(FrozenArrays):
-    """Class Gaussians: q_i(y) proportional to p_i N(y; mu_i, Sigma_i), Sigma_i^-1 = W_i^T W_i, W_i lower triangular.
+    """Class Gaussians: q_i(y) proportional to p_i N(y; mu_i, Sigma_i).
 
-    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames).
+    Sigma_i^-1 = W_i^T W_i with W_i lower triangular, and Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) +
+    .01 diag(variances of all frames).
     """
 
     NAME: ClassVar[str] = "gaussian"
@@ -180,7 +186,7 @@ class GaussianMember(FrozenArrays):
 
     @classmethod
     def before_learning(cls, frames: Array, n_states: int, share: float = VARIANCE_SHARE) -> GaussianMember:
-        """The mean and the variances of frames, and nothing learned; `share` of the variances is the ridge."""
+        """Return an unlearned member with mean and variances; `share` sets the ridge."""
         n_columns = frames.shape[1]
         ridge = share * _variances(frames)
         nothing = np.zeros((n_states * n_columns, n_columns))
@@ -191,7 +197,7 @@ class GaussianMember(FrozenArrays):
         return self.origin, self.means, self.whitening, self.log_scales, self.scale
 
     def sums(self, frames: Array, targets: Array, weights: Array) -> Sums:
-        """Masses (S,), first (S, D) and second moments (S, D, D) about the origin, and the number of frames."""
+        """Masses (S,), first (S, D) and second moments (S, D, D), and number of frames."""
         centered = frames - self.origin
         first, second = [], []
         for own in (weights[:, None] * targets).T:
@@ -207,7 +213,7 @@ class GaussianMember(FrozenArrays):
         }
 
     def learned_from(self, sums: Sums) -> GaussianMember:
-        """The member that the sums give. A class without frames has density 0."""
+        """Return the member with these sums; a class without frames has density 0."""
         mass, first, second = sums["mass"], sums["first"], sums["second"]
         n_states, n_columns = first.shape
         means = first / np.where(mass > 0, mass, 1.0)[:, None]
@@ -221,9 +227,9 @@ class GaussianMember(FrozenArrays):
         return replace(self, means=means + self.origin, whitening=triangles, log_scales=log_scales)
 
     def log_densities(self, frames: Array, n_newest: int | None = None) -> Array:
-        """Log N(y; mu_i, Sigma_i), (n, S), or that of the last columns given those before them.
+        """Log N(y; mu_i, Sigma_i), (n, S), or of the last columns given the others.
 
-        W_i is triangular: the last entries of W_i (y - mu_i) are what the columns before do not explain.
+        W_i is triangular: the last entries of W_i (y - mu_i) are the parts not explained by the columns before.
         """
         n_states, n_columns = self.means.shape
         first = 0 if n_newest is None else n_columns - n_newest
@@ -240,7 +246,10 @@ class GaussianMember(FrozenArrays):
 
 @dataclass(frozen=True)
 class ContextMember(FrozenArrays):
-    """Least squares on the context: q_i = intercept_i + sum_f coefficient_fi clip((x_f - center_f) / spread_f)."""
+    """Least squares on the context.
+
+    q_i = intercept_i + sum_f coefficient_fi clip((x_f - center_f) / spread_f).
+    """
 
     NAME: ClassVar[str] = "context"
     AXES: ClassVar[dict[str, str]] = {"center": "F", "spread": "F", "intercept": "S", "coefficients": "F S"}
@@ -278,7 +287,7 @@ class ContextMember(FrozenArrays):
         return {"gram": weighted.T @ columns, "moment": weighted.T @ targets, "mass": weights @ targets}
 
     def learned_from(self, sums: Sums) -> Any:
-        """The member that the sums give; the intercept is free."""
+        """Return the member with these sums; the intercept is free."""
         theta = self.solution(sums, self.ridge)
         return replace(self, intercept=theta[0], coefficients=np.ascontiguousarray(theta[1:]))
 
@@ -295,17 +304,17 @@ class ContextMember(FrozenArrays):
 
 @dataclass(frozen=True)
 class AheadMember(ContextMember):
-    """The same of the time step `AHEAD` later: what the next samples say about this one. Offline only."""
+    """Least squares on the context `AHEAD` time steps later; offline only."""
 
     NAME: ClassVar[str] = "ahead"
 
 
-#: Time steps that `AheadMember` looks ahead.
+#: Time steps of look-ahead.
 AHEAD = 4
 
 
 def _variances(frames: Array) -> Array:
-    """Of the columns; 1 for one that does not vary."""
+    """Variances of the columns; 1 for constant ones."""
     variances = frames.var(axis=0)
     return np.where(variances > NEGLIGIBLE, variances, 1.0)
 
@@ -313,7 +322,7 @@ def _variances(frames: Array) -> Array:
 def _whitening(covariances: Array, ridge: Array) -> Array:
     """Lower triangular W (S, D, D) with (covariance + diag(ridge))^-1 = W^T W.
 
-    Frames of later blocks that spread far more than those the ridge was made for need one that rounding leaves there.
+    Frames of later blocks with a much larger spread need a ridge that survives their rounding.
     """
     for factor in 10.0 ** np.arange(0, 300, 2):
         try:
@@ -326,7 +335,7 @@ def _whitening(covariances: Array, ridge: Array) -> Array:
 
 Member = KernelMember | AdditiveMember | GaussianMember | ContextMember | AheadMember
 
-#: The kinds of members by name, in the order in which they are added up.
+#: The kinds of members by name, in the order of summation.
 KINDS: dict[str, type[Member]] = {
     kind.NAME: kind for kind in (KernelMember, AdditiveMember, GaussianMember, ContextMember, AheadMember)
 }

@@ -1,4 +1,4 @@
-"""Learned evidence: from samples to log ratios, ready for inference and nothing else."""
+"""Learned evidence of a pool: from samples to log ratios."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from .pool_members import AHEAD, KINDS, AdditiveMember, AheadMember, ContextMemb
 from .tunings import Tuning
 from .unknown import NoveltyEvidence
 
-#: The largest that the smallest ratio of a member to its class share can be: beyond it, many classes would drown one.
+#: Upper bound of the floor: with many classes, a higher one would hide a single class.
 LARGEST_LEAST_RATIO = 0.5
 
-#: Summed features of a frame below which no centre is near: those of a single centre at three kernel widths.
+#: Summed features of a frame without a centre nearby: those of one centre at three kernel widths.
 NEAR = math.exp(-4.5)
 
 
 def least_ratio_of(floor: float, n_states: int) -> float:
-    """The smallest ratio of a posterior estimate to its class share: floor S, but at most one half."""
+    """Floor of an estimate over its class share: floor S, but at most one half."""
     return min(floor * n_states, LARGEST_LEAST_RATIO)
 
 
 @dataclass(frozen=True)
 class PooledEvidence(FrozenArrays):
-    """A pool of density ratios: arrays, evaluated by the native core in one pass over blocks of frames.
+    """A pool of density ratios as arrays, evaluated by the native core.
 
     log w_i(y) = sum_m kappa_m log max(q_i^(m)(y) / p_i, least_ratio) + (sum_m kappa_m) beta (log p_i - mean_j log p_j)
     with class shares p (`prior`), the exponents kappa_m of the members, and beta the `prior_shift`. Least squares alone
-    is a pool of one. ``past`` has the features that `context` and `ahead` read. ``novelty`` is the evidence for the
-    unknown. Without it, the unknown is what the kernels leave, as in the paper, with ``floor`` its smallest estimate.
+    is a pool of one. ``past`` has the context of the members `context` and `ahead`. ``novelty`` is the evidence for the
+    unknown; without it, the kernels leave the unknown as in the paper, with ``floor`` its smallest estimate.
     """
 
     framing: Framing
@@ -89,7 +89,7 @@ class PooledEvidence(FrozenArrays):
 
     @property
     def history(self) -> int:
-        """Samples that a stream remembers for the context; 0 without it."""
+        """Samples in the history of a stream for the context; 0 without one."""
         return 0 if self.past is None or (self.context is None and self.ahead is None) else self.past.native.history
 
     @property
@@ -103,19 +103,18 @@ class PooledEvidence(FrozenArrays):
         return len(self.prior)
 
     def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
-        """Log w_i(y_t), shape (T, S); rows of NaN where a frame is missing."""
+        """Log w_i(y_t), shape (T, S); NaN rows for missing frames."""
         return self._native.log_ratios(samples, lengths, n_threads, single=single)
 
     def log_ratios_with_novelty(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Log w_i(y_t) and log w_*(y_t), shape (T, S + 1).
 
-        That of `novelty`, with known states such that sum_i p_i w_i = 1; or w_* = q_*^kappa, q_* = 1 - sum_i q_i in
-        [floor, 1].
+        With `novelty`, sum_i p_i w_i = 1; otherwise w_* = q_*^kappa, q_* = 1 - sum_i q_i in [floor, 1].
         """
         return self._native.log_ratios(samples, lengths, n_threads, with_novelty=True, single=single)
 
     def log_ratios_at(self, pieces: Array, at: int, n_threads: int) -> Array:
-        """Log ratios (n, S) of the time step `at` of pieces (n, L, d) of sequences, without a look at the others.
+        """Log ratios (n, S) at the time step `at` of pieces (n, L, d) of sequences.
 
         A piece begins `history` samples before the time step and ends `AHEAD` after it, or where its sequence does.
         """
@@ -123,7 +122,7 @@ class PooledEvidence(FrozenArrays):
         frames = np.ascontiguousarray(pieces[:, at - window + 1 : at + 1].reshape(-1, pieces.shape[2]))
         if self.history == 0:
             return self.log_ratios(frames, [window] * n, n_threads)[window - 1 :: window]
-        # The frames alone, with the prior shift of all members.
+        # Frames alone, with the prior shift of all members.
         scale = self.evidence_scale - sum(self.scales.get(kind.NAME, 0.0) for kind in (ContextMember, AheadMember))
         shift = self.prior_shift * self.evidence_scale / scale if scale > 0 else 0.0
         alone = replace(self, context=None, ahead=None, past=None, prior_shift=shift)
@@ -139,11 +138,11 @@ class PooledEvidence(FrozenArrays):
         return total
 
     def with_novelty(self, novelty: NoveltyEvidence) -> PooledEvidence:
-        """The same with evidence for the unknown."""
+        """Return a copy with evidence for the unknown."""
         return replace(self, novelty=novelty)
 
     def retuned(self, tuning: Tuning) -> PooledEvidence:
-        """The same members with the exponents and the prior shift of a tuning; without those it does not have."""
+        """Return a copy with a tuning; members without a scale in it are dropped."""
         members: dict[str, Any] = {
             name: replace(member, scale=tuning.scales[name]) if tuning.scales.get(name, 0.0) > 0 else None
             for name, member in self.members.items()
@@ -151,7 +150,7 @@ class PooledEvidence(FrozenArrays):
         return replace(self, **members, prior_shift=tuning.prior_shift)
 
     def streamed(self, with_novelty: bool) -> _core.PooledRatio:
-        """What turns single frames into log ratios."""
+        """Return the function from single frames to log ratios."""
         return self._native
 
     @property
@@ -161,11 +160,14 @@ class PooledEvidence(FrozenArrays):
 
     @property
     def is_kernels_alone(self) -> bool:
-        """Whether no other member speaks for frames that no kernel centre is near."""
+        """Whether kernels are the only member, without evidence far from all centres."""
         return list(self.members) == [KernelMember.NAME]
 
     def reach(self, frames: Array, codes: npt.NDArray[np.int64]) -> Array:
-        """Median over frames of each class of sum_b phi_b(y), (S,), from about a thousand of each; inf without any."""
+        """Median of sum_b phi_b(y) over about a thousand frames per class, (S,).
+
+        inf for classes without frames.
+        """
         assert self.kernel is not None
         some = fair_draw(codes, min(len(codes), 1000 * self.n_states), np.random.RandomState(0))
         near = np.ascontiguousarray(frames[some])
@@ -174,12 +176,12 @@ class PooledEvidence(FrozenArrays):
         return np.array([np.median(sums) if len(sums) > 0 else np.inf for sums in own])
 
     def estimates(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
-        """Unclipped kernel estimates of p(x_t = i | y_t), shape (T, S); rows of NaN where a frame is missing."""
+        """Unclipped kernel estimates of p(x_t = i | y_t), (T, S); NaN for missing frames."""
         return self._native.estimates(samples, lengths, n_threads, single)
 
 
 def warn_of_far_classes(reach: Array, classes: npt.NDArray[Any]) -> None:
-    """Warn of classes whose frames have no kernel centre near them while others have, by `PooledEvidence.reach`."""
+    """Warn of classes without a kernel centre nearby, if others have one."""
     far = [repr(label) for label in classes[reach < NEAR].tolist()]
     if 0 < len(far) < len(classes):
         warn(
@@ -196,7 +198,7 @@ def pooled_evidence(
     prior_shift: float = 0.0,
     past: Context | None = None,
 ) -> PooledEvidence:
-    """Evidence of members, each with its own scale."""
+    """Build evidence from members with their scales."""
     named: dict[str, Any] = {member.NAME: member for member in members}
     return PooledEvidence(
         framing, prior, floor, least_ratio_of(floor, len(prior)), **named, prior_shift=prior_shift, past=past
@@ -204,7 +206,7 @@ def pooled_evidence(
 
 
 def frame_log_ratios(member: Member, prior: Array, floor: float, frames: Array, n_threads: int) -> Array:
-    """Log ratios (n, S) of one member at frames (n, D) that are ready: no window, no standardisation, scale 1."""
+    """Log ratios (n, S) of one member at finished frames (n, D), scale 1."""
     framing = Framing(np.zeros(frames.shape[1]), np.ones(frames.shape[1]))
     evidence = pooled_evidence(framing, prior, floor, [replace(member, scale=1.0)])
     return evidence.log_ratios(np.ascontiguousarray(frames), [len(frames)], n_threads)

@@ -1,4 +1,4 @@
-"""How rare a value is: quantiles of what was seen, and a generalised Pareto tail beyond them."""
+"""P-values of scores: quantiles, and a generalised Pareto tail beyond them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ import numpy as np
 
 from ..data.checks import Array, FrozenArrays
 
-#: Knots of a table, from the smallest value to the one that `TAIL` of all values exceed.
+#: Knots of a table, from the smallest value to the one exceeded by `TAIL` of all values.
 N_KNOTS = 64
 TAIL = 0.1
 
-#: Largest shape of a tail, at which its variance is infinite.
+#: The largest shape of a tail, where its variance becomes infinite.
 LARGEST_SHAPE = 0.5
 
-#: Spread of a tail that nothing is known of, in units of the range of the knots.
+#: Spread of a tail without data, in units of the range of the knots.
 LEAST_SPREAD = 1e-3
 
-#: Largest share of outliers among normal values.
+#: The largest share of outliers among normal values.
 MOST_OUTLIERS = 0.01
 
 
 def pareto_tail(excesses: Array) -> tuple[float, float]:
-    """Shape, in [0, 1/2], and spread of the generalised Pareto law of excesses, by probability weighted moments.
+    """Shape in [0, 1/2] and spread of the generalised Pareto law of excesses.
 
-    The shape comes first; with it the spread follows from the mean, spread / (1 - shape).
+    By probability weighted moments. The shape comes first; with it the spread follows from the mean, spread / (1 -
+    shape).
     """
     ordered = np.sort(excesses)
     mean = float(ordered.mean()) if len(ordered) > 0 else 0.0
@@ -39,9 +40,9 @@ def pareto_tail(excesses: Array) -> tuple[float, float]:
 
 
 def highest_normal(values: Array) -> float:
-    """The highest of normal values: those beyond it, a hundredth of all at most, are more than any tail allows.
+    """Return the highest normal value; at most a hundredth of the values is above it.
 
-    A generalised Pareto tail through three of the highest values says how many should be as high. Where there are four
+    A generalised Pareto tail through three of the highest values predicts the number of such values. If there are four
     times as many, the widest gap for its rank and place in the tail is the limit.
     """
     most = int(MOST_OUTLIERS * len(values))
@@ -55,10 +56,10 @@ def highest_normal(values: Array) -> float:
     shape = max(float(np.log2(max(upper, lower) / lower)), 1e-6)  # at most 1
     spread = lower * shape / (2**shape - 1)
     ranks = np.arange(1, most + 1)
-    # How many should be as high: log (4 most (1 + shape x / spread)^(-1 / shape)).
+    # Expected number of values as high: log (4 most (1 + shape x / spread)^(-1 / shape)).
     log_expected = np.log(4 * most) - np.log1p(shape * (ordered[: most + 1] - ordered[4 * most]) / spread) / shape
     excess = np.log(ranks) - log_expected[:most]
-    # The probability of so many is at most exp(-rank (excess - 1)).
+    # The probability of this many is at most exp(-rank (excess - 1)).
     found = np.flatnonzero((excess > np.log(4)) & (ranks * (excess - 1) > 10))
     if len(found) == 0:
         return np.inf
@@ -68,9 +69,10 @@ def highest_normal(values: Array) -> float:
 
 @dataclass(frozen=True)
 class ScoreTable(FrozenArrays):
-    """P-values of scores: ``pvalues`` at ``knots``, of equal ones the first, straight lines between, then the tail.
+    """P-values of scores by linear interpolation between knots and a tail.
 
-    Beyond the last knot u, p = p_u (1 + shape (s - u) / spread)^(-1 / shape), or p_u exp(-(s - u) / spread).
+    ``pvalues`` belong to ``knots``; of equal knots, the first counts. Beyond the last knot u, p = p_u (1 + shape (s -
+    u) / spread)^(-1 / shape), or p_u exp(-(s - u) / spread).
     """
 
     knots: Array
@@ -80,7 +82,7 @@ class ScoreTable(FrozenArrays):
 
     @classmethod
     def learn(cls, scores: Array) -> ScoreTable:
-        """From scores of normal frames."""
+        """Learn the table from scores of normal frames."""
         pvalues = np.linspace(1.0, TAIL, N_KNOTS)
         knots = np.quantile(scores, 1 - pvalues)
         shape, spread = pareto_tail(scores[scores > knots[-1]] - knots[-1])
@@ -88,7 +90,7 @@ class ScoreTable(FrozenArrays):
         return cls(knots, pvalues, shape, max(spread, least))
 
     def surprise(self, scores: Array) -> Array:
-        """-log p of scores."""
+        """Return -log p of scores."""
         excess = np.maximum(scores - self.knots[-1], 0) / self.spread
         tail = np.log1p(self.shape * excess) / self.shape if self.shape > 0 else excess
         distinct, first = np.unique(self.knots, return_index=True)
@@ -102,7 +104,10 @@ class ScoreTable(FrozenArrays):
 
 
 def log_e(surprise: Array) -> Array:
-    """Log e(p) from -log p: e(p) = (1 - p + p log p) / (p log^2 p), whose mean over uniform p is 1."""
+    """Log e(p) from -log p: e(p) = (1 - p + p log p) / (p log^2 p).
+
+    The mean of e over uniform p is 1.
+    """
     large, near_one = np.maximum(surprise, 1e-3), np.minimum(surprise, 1e-3)
     exact = np.log(-np.expm1(-large) - large * np.exp(-large)) - 2 * np.log(large) + large
     series = np.log(0.5 - near_one / 3 + near_one**2 / 8 - near_one**3 / 30) + near_one

@@ -1,4 +1,4 @@
-"""How much evidence and chain count for one kind of answer."""
+"""The weights of evidence and chain for one kind of answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Tuning:
-    """Exponents of the members by name, the temper of the chain and the prior shift: kappa_m, tau and beta.
+    """Exponents kappa_m by member, temper tau of the chain and prior shift beta.
 
     Without ``shapes``, stays are geometric, even if the model has learned their shapes.
     """

@@ -1,7 +1,7 @@
-"""Evidence for the unknown: two scores of a frame, their p-values among normal frames, and e-values of these.
+"""Evidence for the unknown: two scores, their p-values, and e-values of these.
 
-G is minus the log density of a mixture of shrunk class Gaussians, K that of kernels on whitened frames. What their
-values mean is learned from frames that were scored without their own block.
+G is minus the log density of a mixture of shrunk class Gaussians, K that of kernels on whitened frames. P-values come
+from normal frames that were scored without their own block.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from .. import _core
 from ..data.checks import Array, FrozenArrays, Lengths, Steps
 from .score_pvalues import ScoreTable, highest_normal, log_e
 
-#: Kernel centres of the density at most.
+#: The most kernel centres of the density.
 MOST_CENTERS = 200
 
-#: Kernel widths that are tried, in whitened units, and frames that judge them.
+#: Candidate kernel widths, in whitened units, and the number of frames for choosing.
 WIDTHS = 2.0 ** np.arange(-3, 2, 0.5)
 JUDGES = 2000
 
-#: Exponents of e-values that are tried, the largest first.
+#: Candidate exponents of e-values, the largest first.
 SCALES = 2.0 ** -np.arange(7)
 
-#: Blocks of each class that are scored by the others.
+#: Blocks of each class, each scored by the others.
 N_BLOCKS = 5
 
-#: Least share of a scaled identity in the covariance that all classes share.
+#: The least share of a scaled identity in the covariance of all classes.
 LEAST_SHRINKAGE = 1e-6
 
-#: Numbers of all covariance matrices at most.
+#: The most numbers in all covariance matrices together.
 MOST_NUMBERS = 2**26
 
-#: What is farther away is as far as this, so that no square overflows; the native core has the same limit.
+#: Limit of distances, so that no square overflows; the native core has the same limit.
 FARTHEST = 1e100
 
-#: Log w_* of one frame at most, for alarms: what a stream hands on where there is one state. More says nothing more.
+#: Limit of log w_* of one frame for alarms, as streams with one state report it.
 HIGHEST = 230.0
 
-#: Normal frames in excursions that a model keeps, those of the highest ones.
+#: The most normal frames in the excursions of a model; the highest ones are kept.
 MOST_VALUES = 2**16
 
 
 @dataclass(frozen=True)
 class Excursions(FrozenArrays):
-    """What normal frames did, for alarms: log w_* wherever c_t = max(0, c_{t-1} + log w_*) is above 0.
+    """Excursions of normal frames: log w_* wherever c_t is above 0, for alarms.
 
-    Rows of ``places`` (n, 3) are excursions of c_t in their order: sequence, first time step and number of frames.
-    Their log w_* follow one another in ``values``. Of those that are no higher than ``least``, some were not kept.
+    c_t = max(0, c_{t-1} + log w_*). Rows of ``places`` (n, 3) are excursions in order: sequence, first time step and
+    number of frames. Their log w_* follow one another in ``values``. Of excursions up to ``least``, some were not kept.
     There were ``n_frames`` frames in all, beside ``n_outliers`` that were left out.
     """
 
@@ -63,9 +63,9 @@ class Excursions(FrozenArrays):
 
     @classmethod
     def of(cls, log_evidence: Array, lengths: Lengths, dt: Steps | None = None, most: int | None = None) -> Excursions:
-        """From log w_* of rows of whole sequences, NaN where a frame is missing or was not judged.
+        """Find excursions in log w_* of whole sequences; NaN frames do not count.
 
-        `dt` has the time steps that lead to each row; of the highest excursions at most `most` frames are kept.
+        `dt` has the time steps before each row; of the highest excursions at most `most` frames are kept.
         """
         judged = np.isfinite(log_evidence)
         is_normal = judged & ~(log_evidence > highest_normal(log_evidence[judged]))
@@ -101,7 +101,7 @@ class Excursions(FrozenArrays):
 
 @dataclass(frozen=True)
 class Densities(FrozenArrays):
-    """What known frames look like: a mixture of class Gaussians, and kernels on whitened frames."""
+    """Density of known frames: a mixture of class Gaussians, and kernels."""
 
     shares: Array
     means: Array
@@ -128,7 +128,7 @@ class Densities(FrozenArrays):
     def native(
         self, tables: tuple[ScoreTable, ScoreTable], scales: tuple[float, float], joint: float
     ) -> _core.NoveltyEvidence:
-        """The native core's view of it."""
+        """The native counterpart."""
         return _core.NoveltyEvidence(
             shares=self.shares,
             gaussians=(self.origin, self.means, self.gaussian_whitening, self.log_scales, 1.0),
@@ -151,7 +151,7 @@ class Densities(FrozenArrays):
 
 @dataclass(frozen=True)
 class NoveltyEvidence(FrozenArrays):
-    """Evidence for the unknown, log w_* = joint log((e_G^kappa_G + e_K^kappa_K) / 2).
+    """Evidence log w_* = joint log((e_G^kappa_G + e_K^kappa_K) / 2) for the unknown.
 
     ``excursions`` are those of the training frames, each scored without its own block.
     """
@@ -168,7 +168,7 @@ class NoveltyEvidence(FrozenArrays):
 
     @property
     def native(self) -> _core.NoveltyEvidence:
-        """The native core's view of it."""
+        """The native counterpart."""
         return self._native
 
     def scores(self, frames: Array, n_threads: int = 1) -> Array:
@@ -187,11 +187,11 @@ class NoveltyEvidence(FrozenArrays):
         return logs
 
     def by_column(self, frames: Array) -> Array:
-        """How much each column of frames (n, D) makes them unknown, in units of log w_*, (n, D).
+        """Attribute log w_* of frames (n, D) to their columns, (n, D).
 
         A Gaussian's squared distance is the sum of exact parts, (y - mu)_j (Sigma^-1 (y - mu))_j, here of the state
-        that explains the frame best. Of the kernels' score, the part of a column is what is gone when the column is
-        left out of all distances. Each score's positive parts are brought to the sum of its share of log w_*.
+        that explains the frame best. The part of a column in the kernels' score is the difference when the column is
+        left out of all distances. Each score's positive parts are scaled to its share of log w_*.
         """
         frames = np.clip(frames, -FARTHEST, FARTHEST)
         scores = self.scores(frames)
@@ -212,7 +212,7 @@ class NoveltyEvidence(FrozenArrays):
         return total
 
     def _gaussian_parts(self, frames: Array) -> Array:
-        """(y - mu)_j (Sigma^-1 (y - mu))_j of the likeliest state; the sum is its squared distance."""
+        """Parts (y - mu)_j (Sigma^-1 (y - mu))_j of the distance to the likeliest state."""
         densities, n_columns = self.densities, frames.shape[1]
         whitening = densities.gaussian_whitening.reshape(-1, n_columns, n_columns)
         best = np.full(len(frames), -np.inf)
@@ -249,7 +249,7 @@ def _log_sum(exponents: Array, weights: Array) -> Array:
 
 
 def within_reach(evidence: Array) -> Array:
-    """Evidence (n, S + 1) in limits in which the known states keep a share; the native core has the same."""
+    """Limit evidence (n, S + 1) so that known states keep a share, as the core does."""
     known, unknown = evidence[:, :-1], evidence[:, -1:]
     best = known.max(axis=1, keepdims=True)
     unknown = np.clip(unknown, best - 200, best + 230)
@@ -257,14 +257,17 @@ def within_reach(evidence: Array) -> Array:
 
 
 def beside(known: Array, log_evidence: Array, shares: Array) -> Array:
-    """Evidence (n, S) of the known states, so that sum_i p_i w_i = 1, and log w_* in one more column."""
+    """Normalise evidence (n, S) so that sum_i p_i w_i = 1, and append log w_*."""
     shifted = known - known.max(axis=1, keepdims=True)
     shifted -= np.log(np.exp(shifted) @ shares)[:, None]
     return within_reach(np.column_stack([shifted, log_evidence]))
 
 
 def shrinkage(centered: Array, weights: Array, covariance: Array, target: Array) -> float:
-    """Ledoit and Wolf's share of the target: the variance of the covariance over its squared distance from there."""
+    """Ledoit and Wolf's share of the target.
+
+    The variance of the covariance over its squared distance from the target.
+    """
     mass = weights.sum()
     distance = float(((covariance - target) ** 2).sum())
     norms = (centered**2).sum(axis=1)
@@ -277,9 +280,9 @@ def shrinkage(centered: Array, weights: Array, covariance: Array, target: Array)
 def learn_densities(
     frames: Array, targets: Array, weights: Array, width: float, random_state: np.random.RandomState
 ) -> Densities:
-    """Class Gaussians and kernels from frames (N, D), the probability of each state at each (N, S), and weights (N,).
+    """Learn class Gaussians and kernels from frames (N, D), states (N, S), weights (N,).
 
-    The covariance that all classes share is drawn to a multiple of the identity, that of each class to it.
+    The covariance that all classes share is shrunk to a multiple of the identity, that of each class to it.
     """
     n_columns = frames.shape[1]
     mass = weights[:, None] * targets
@@ -323,7 +326,7 @@ def learn_densities(
 
 
 def _draw(frames: Array, weights: Array, random_state: np.random.RandomState) -> npt.NDArray[np.int64]:
-    """Rows of the centres: a random part of the frames, those of more weight more often."""
+    """Draw rows for the centres, in proportion to their weights."""
     positive = np.flatnonzero(weights > 0)
     if len(positive) <= MOST_CENTERS:
         return positive
@@ -332,7 +335,7 @@ def _draw(frames: Array, weights: Array, random_state: np.random.RandomState) ->
 
 
 def blocks_of(classes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Block of every frame: the frames of each class are cut into contiguous blocks of nearly equal size."""
+    """Cut the frames of each class into contiguous blocks; return each frame's block."""
     blocks = np.empty(len(classes), dtype=np.int64)
     for label in np.unique(classes):
         rows = np.flatnonzero(classes == label)
@@ -343,7 +346,7 @@ def blocks_of(classes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def held_out_scores(
     frames: Array, targets: Array, weights: Array, random_state: np.random.RandomState, n_threads: int
 ) -> tuple[Array, float]:
-    """G and K of every frame from the frames of other blocks, (N, 2), and the kernel width.
+    """Held-out G and K of every frame, (N, 2), and the kernel width.
 
     NaN where no other block has a frame of the same class. The width has the highest held-out likelihood.
     """
@@ -371,7 +374,7 @@ def _best_width(
     fitted: dict[Any, Densities],
     random_state: np.random.RandomState,
 ) -> float:
-    """The width at which kernels of other blocks give frames the highest likelihood."""
+    """Return the width with the highest held-out likelihood."""
     from scipy.spatial.distance import cdist
 
     positive = np.flatnonzero(weights > 0)
@@ -398,7 +401,7 @@ def learn_novelty(
     spread: Callable[[Array], Array],
     lengths: Lengths,
 ) -> NoveltyEvidence:
-    """Densities, tables and scales from normal frames.
+    """Learn densities, tables and scales from normal frames.
 
     ``mean_novelty`` is the mean filtered probability of the unknown that log w_* of the frames (N,) gives; scales are
     the largest at which it is at most ``most``. ``spread`` brings values of frames to all rows of the sequences.
