@@ -17,13 +17,13 @@ from .features import Array
 from .recursion import log, prepare
 
 Sizes = npt.NDArray[np.int64]
-Unknown = tuple[Array, float, float]
+Unknown = tuple[Array, float, float] | None
 
 #: Probability of longer stays below which the hazard is taken to be constant.
 RARE = 1e-12
 
 
-def owners(sizes: Sizes) -> npt.NDArray[np.int64]:
+def owners(sizes: Sizes) -> Sizes:
     """The state of each stage, shape (U,)."""
     return np.repeat(np.arange(len(sizes)), sizes)
 
@@ -75,6 +75,15 @@ def collapse_counts(of_stages: Array, sizes: Sizes) -> Array:
     return collapse(collapse(of_stages, sizes).T, sizes).T
 
 
+def entries(sizes: Sizes, skip: Array) -> list[Array]:
+    """Probability that an entry into each state begins at each of its stages."""
+    rows = [np.zeros(size) for size in sizes]
+    for row, share in zip(rows, skip, strict=True):
+        row[0] += 1 - share
+        row[-1] += share
+    return rows
+
+
 def stay_probabilities(stay: Array, entry: Array, length: int) -> tuple[float, float]:
     """Probability that a stay lasts `length` frames, and at least as many; it begins at stage u with ``entry[u]``."""
     at = entry
@@ -84,16 +93,10 @@ def stay_probabilities(stay: Array, entry: Array, length: int) -> tuple[float, f
 
 
 def segmentation_probability(
-    path: npt.NDArray[np.int64],
-    transmat: Array,
-    startprob: Array,
-    sizes: Sizes,
-    stay: Array,
-    skip: Array,
-    unknown: Unknown | None = None,
+    path: Sizes, transmat: Array, startprob: Array, sizes: Sizes, stay: Array, skip: Array, unknown: Unknown = None
 ) -> float:
     """Probability of one path of states, segment by segment; `unknown` is (prior, rate, duration)."""
-    n_states, others = len(sizes), leaving(transmat)
+    n_states, others, entered = len(sizes), leaving(transmat), entries(sizes, skip)
     prior, rate, duration = (startprob, 0.0, 1.0) if unknown is None else unknown
     stages = np.split(stay, np.cumsum(sizes)[:-1])
     runs = [(state, len(list(group))) for state, group in itertools.groupby(path.tolist())]
@@ -107,11 +110,8 @@ def segmentation_probability(
                 total *= prior[following] / prior.sum() / duration
             continue
         # A stay that nobody saw begin may be at any of its stages.
-        entry = np.full(sizes[state], 1 / sizes[state])
-        if k > 0 and runs[k - 1][0] != n_states:
-            entry = np.zeros(sizes[state])
-            entry[0] += 1 - skip[state]
-            entry[-1] += skip[state]
+        unseen = k == 0 or runs[k - 1][0] == n_states
+        entry = np.full(sizes[state], 1 / sizes[state]) if unseen else entered[state]
         exactly, at_least = stay_probabilities(stages[state], entry, length)
         total *= (1 - rate) ** (length - 1)
         if following is None:
@@ -130,8 +130,8 @@ def enumerate_segmentations(
     sizes: Sizes,
     stay: Array,
     skip: Array,
-    unknown: Unknown | None = None,
-) -> tuple[Array, Array, float, npt.NDArray[np.int64]]:
+    unknown: Unknown = None,
+) -> tuple[Array, Array, float, Sizes]:
     """Smoothed posteriors, expected transitions, log likelihood and best path from all paths of states, one by one."""
     evidence = prepare(log_ratios)
     n, s = evidence.shape
@@ -169,8 +169,8 @@ def viterbi(
     sizes: Sizes,
     stay: Array,
     skip: Array,
-    unknown: Unknown | None = None,
-) -> npt.NDArray[np.int64]:
+    unknown: Unknown = None,
+) -> Sizes:
     """Most probable path of states, shape (T,): the best segmentation, whatever the stages inside its segments.
 
     A single path of stages is far less probable than its segmentation, the more so with many stages. So the recursion
@@ -181,13 +181,10 @@ def viterbi(
     known = len(sizes)
     prior, rate, duration = (startprob, 0.0, 1.0) if unknown is None else unknown
     # Rows of ages: stays that were entered, stays that were not, and the unknown, which has one age.
-    rows = []
+    rows, entered = [], entries(sizes, skip)
     for state, stages in enumerate(np.split(stay, np.cumsum(sizes)[:-1])):
-        entered = np.zeros(sizes[state])
-        entered[0] += 1 - skip[state]
-        entered[-1] += skip[state]
         uniform = np.full(sizes[state], 1 / sizes[state])
-        rows += [hazards(stages, entry, n) for entry in (entered, uniform)]
+        rows += [hazards(stages, entry, n) for entry in (entered[state], uniform)]
         if sizes[state] == 1:
             rows[-2:] = [np.array([np.delete(transmat[state], state).sum()])] * 2
     rows += [np.array([1 / duration])] * (s - known)

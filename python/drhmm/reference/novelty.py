@@ -11,15 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from .features import Array
+from .pool import log_normals
 
 
 def gaussian_score(frames: Array, means: Array, covariances: Array, shares: Array) -> Array:
     """-log sum_i p_i N(y; mu_i, Sigma_i), (n,), up to the constant (D / 2) log 2 pi."""
-    logs = np.empty((len(frames), len(means)))
-    for i, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
-        centered = frames - mean
-        distance = np.einsum("nd,nd->n", centered, np.linalg.solve(covariance, centered.T).T)
-        logs[:, i] = np.log(shares[i]) - (distance + np.linalg.slogdet(covariance)[1]) / 2
+    logs = log_normals(frames, means, covariances) + np.log(shares)
     best = logs.max(axis=1)
     score: Array = -best - np.log(np.exp(logs - best[:, None]).sum(axis=1))
     return score

@@ -16,6 +16,8 @@ from .features import Array
 from .pool import pooled, prior_shift
 from .recursion import prepare
 
+Codes = npt.NDArray[np.int64]
+
 #: Weight of the squared steps of log2 kappa away from c, of those of tau from 1 and of beta from 0.
 SCALE_PULL, TEMPER_PULL, SHIFT_PULL = 0.002, 0.5, 0.5
 
@@ -58,7 +60,7 @@ def smoothed(evidence: Array, transitions: Array, start: Array) -> tuple[Array, 
 
 
 def loss_and_gradient(
-    evidence: Array, codes: npt.NDArray[np.int64], transitions: Array, start: Array
+    evidence: Array, codes: Codes, transitions: Array, start: Array
 ) -> tuple[float, Array, Array, Array]:
     """-sum_t log gamma_t(x_t) of one sequence over frames of known state, and its derivatives.
 
@@ -99,7 +101,7 @@ def loss_and_gradient(
 
 def objective(
     members: Sequence[Array],
-    codes: npt.NDArray[np.int64],
+    codes: Codes,
     lengths: Sequence[int],
     transmat: Array,
     startprob: Array,

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from .features import Array, squared_exponential
 from .pool import least_ratio, limited
 
+Folds = npt.NDArray[np.int64]
+
 
 def gram_statistics(features: Array, targets: Array, weights: Array | None = None) -> tuple[Array, Array, Array]:
     """Phi^T W Phi, Phi^T W M and the class masses 1^T W M; each is a sum over frames."""
@@ -39,12 +41,7 @@ def log_ratios(estimates: Array, prior: Array, floor: float, evidence_scale: flo
 
 
 def cross_validate(
-    frames: Array,
-    targets: Array,
-    folds: npt.NDArray[np.int64],
-    centers: Array,
-    sigma: float,
-    relative_rhos: Sequence[float],
+    frames: Array, targets: Array, folds: Folds, centers: Array, sigma: float, relative_rhos: Sequence[float]
 ) -> tuple[Array, Array]:
     """Held-out squared loss of every rho, summed over frames, and held-out estimates (rhos, N, S).
 

@@ -13,6 +13,9 @@ import numpy.typing as npt
 
 from .features import Array
 
+#: Which of several matrices leads to each frame; the first entry does not count.
+Which = npt.NDArray[np.int64] | None
+
 
 def prepare(log_ratios: Array) -> Array:
     """Missing rows become zeros, and +inf in a row becomes "these states and no others"."""
@@ -44,27 +47,31 @@ def _log_sum(values: Array, axis: int) -> Array:
     return np.where(np.isneginf(values).all(axis=axis), -np.inf, total)
 
 
-def forward(log_ratios: Array, transmat: Array, startprob: Array) -> Array:
+def _log_steps(transmat: Array, which: Which, n_frames: int) -> list[Array]:
+    """The log matrix (S, S) that leads to each frame: of one for all, or of those (K, S, S) that `which` chooses."""
+    logs = log(transmat)
+    return list(logs[which]) if which is not None else [logs if logs.ndim == 2 else logs[0]] * n_frames
+
+
+def forward(log_ratios: Array, transmat: Array, startprob: Array, which: Which = None) -> Array:
     """Log filtered ratios to the likeliest state, shape (T, S); raises on impossible data."""
-    evidence, log_a = prepare(log_ratios), log(transmat)
+    evidence, steps = prepare(log_ratios), _log_steps(transmat, which, len(log_ratios))
     alpha = np.empty_like(evidence)
-    predicted = log(startprob)
     for t, row in enumerate(evidence):
-        alpha[t] = predicted + row
+        alpha[t] = row + (log(startprob) if t == 0 else _log_sum(alpha[t - 1][:, None] + steps[t], axis=0))
         pivot = alpha[t].max()
         if np.isneginf(pivot):
             raise ValueError(f"impossible data at time step {t}")
         alpha[t] -= pivot
-        predicted = _log_sum(alpha[t][:, None] + log_a, axis=0)
     return alpha
 
 
-def backward(log_ratios: Array, transmat: Array) -> Array:
+def backward(log_ratios: Array, transmat: Array, which: Which = None) -> Array:
     """Log backward ratios to the likeliest state, shape (T, S)."""
-    evidence, log_a = prepare(log_ratios), log(transmat)
+    evidence, steps = prepare(log_ratios), _log_steps(transmat, which, len(log_ratios))
     beta = np.zeros_like(evidence)
     for t in range(len(evidence) - 2, -1, -1):
-        beta[t] = _log_sum(log_a + (evidence[t + 1] + beta[t + 1])[None, :], axis=1)
+        beta[t] = _log_sum(steps[t + 1] + (evidence[t + 1] + beta[t + 1])[None, :], axis=1)
         beta[t] -= beta[t].max()
     return beta
 
@@ -125,65 +132,33 @@ def viterbi(log_ratios: Array, transmat: Array, startprob: Array) -> npt.NDArray
     return path
 
 
-def expected_transitions(log_ratios: Array, transmat: Array, startprob: Array) -> Array:
-    """sum_t p(x_t = i, x_{t+1} = j | y_1..y_T), shape (S, S)."""
-    evidence, log_a = prepare(log_ratios), log(transmat)
-    alpha, beta = forward(log_ratios, transmat, startprob), backward(log_ratios, transmat)
-    counts = np.zeros_like(transmat)
-    for t in range(len(evidence) - 1):
-        joint = alpha[t][:, None] + log_a + (evidence[t + 1] + beta[t + 1])[None, :]
-        joint = np.exp(joint - joint.max())
-        counts += joint / joint.sum()
-    return counts
-
-
-Matrices = npt.NDArray[np.float64]
-
-
-def _steps(transmat: Matrices, which: npt.NDArray[np.int64] | None, n_frames: int) -> tuple[Matrices, list[int]]:
-    """Matrices (K, S, S), and the one that leads to each frame; one matrix (S, S) leads to all."""
-    matrices = transmat[None] if transmat.ndim == 2 else transmat
-    return matrices, [0] * n_frames if which is None else which.tolist()
-
-
-def _messages(
-    log_ratios: Array, matrices: Matrices, which: list[int], startprob: Array
-) -> tuple[Array, Array, npt.NDArray[np.float64]]:
-    """Prepared evidence, log forward and log backward messages; the matrix of the first frame does not count."""
-    evidence, logs = prepare(log_ratios), log(matrices)
-    alpha, beta = np.empty_like(evidence), np.zeros_like(evidence)
-    alpha[0] = log(startprob) + evidence[0]
-    for t in range(1, len(evidence)):
-        alpha[t] = _log_sum(alpha[t - 1][:, None] + logs[which[t]], axis=0) + evidence[t]
-    for t in range(len(evidence) - 2, -1, -1):
-        beta[t] = _log_sum(logs[which[t + 1]] + (evidence[t + 1] + beta[t + 1])[None, :], axis=1)
-    return evidence, alpha, beta
-
-
-def transition_posteriors(
-    log_ratios: Array, transmat: Matrices, startprob: Array, which: npt.NDArray[np.int64] | None = None
-) -> Matrices:
+def transition_posteriors(log_ratios: Array, transmat: Array, startprob: Array, which: Which = None) -> Array:
     """p(x_t = i, x_{t+1} = j | y_1..y_T), shape (T - 1, S, S)."""
-    matrices, own = _steps(transmat, which, len(log_ratios))
-    evidence, alpha, beta = _messages(log_ratios, matrices, own, startprob)
-    joint = np.empty((len(evidence) - 1, *matrices.shape[1:]))
+    evidence, steps = prepare(log_ratios), _log_steps(transmat, which, len(log_ratios))
+    alpha, beta = forward(log_ratios, transmat, startprob, which), backward(log_ratios, transmat, which)
+    joint = np.empty((len(evidence) - 1, *steps[0].shape))
     for t in range(len(joint)):
-        logs = alpha[t][:, None] + log(matrices[own[t + 1]]) + (evidence[t + 1] + beta[t + 1])[None, :]
+        logs = alpha[t][:, None] + steps[t + 1] + (evidence[t + 1] + beta[t + 1])[None, :]
         joint[t] = np.exp(logs - logs.max())
         joint[t] /= joint[t].sum()
     return joint
 
 
+def expected_transitions(log_ratios: Array, transmat: Array, startprob: Array) -> Array:
+    """sum_t p(x_t = i, x_{t+1} = j | y_1..y_T), shape (S, S)."""
+    counts: Array = transition_posteriors(log_ratios, transmat, startprob).sum(axis=0)
+    return counts
+
+
 def draw_paths(
-    log_ratios: Array, transmat: Matrices, startprob: Array, uniforms: Array, which: npt.NDArray[np.int64] | None = None
+    log_ratios: Array, transmat: Array, startprob: Array, uniforms: Array, which: Which = None
 ) -> npt.NDArray[np.int64]:
     """Paths from the posterior, one for each row of uniform numbers (n, T), by forward filtering, backward sampling."""
-    matrices, own = _steps(transmat, which, len(log_ratios))
-    _, alpha, _ = _messages(log_ratios, matrices, own, startprob)
+    alpha, steps = forward(log_ratios, transmat, startprob, which), _log_steps(transmat, which, len(log_ratios))
     paths = np.empty(uniforms.shape, dtype=np.int64)
     for path, numbers in zip(paths, uniforms, strict=True):
         for t in range(len(alpha) - 1, -1, -1):
-            logs = alpha[t] if t + 1 == len(alpha) else alpha[t] + log(matrices[own[t + 1]])[:, path[t + 1]]
+            logs = alpha[t] if t + 1 == len(alpha) else alpha[t] + steps[t + 1][:, path[t + 1]]
             weights = np.cumsum(np.exp(logs - logs.max()))
             path[t] = np.searchsorted(weights, numbers[t] * weights[-1], side="right")
     return paths
