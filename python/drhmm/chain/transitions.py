@@ -67,18 +67,15 @@ class ChainRules:
         Counts of forbidden transitions are an error if they are `certain`; otherwise they are ignored.
         """
         if self.transmat is not None:
-            if certain and (counts[self.transmat == 0] > 0).any():
-                i, j = np.argwhere((self.transmat == 0) & (counts > 0))[0]
+            for i, j in np.argwhere((self.transmat == 0) & (counts > 0) & certain):
                 raise ValueError(f"transmat forbids the transition from state {i} to state {j}, but y contains it")
             return self.transmat
         forbidden = np.isneginf(self.prior)
-        if certain and (counts[forbidden] > 0).any():
-            i, j = np.argwhere(forbidden & (counts > 0))[0]
+        for i, j in np.argwhere(forbidden & (counts > 0) & certain):
             raise ValueError(f"transition_prior forbids the transition from state {i} to state {j}, but y contains it")
         smoothed = np.where(forbidden, 0.0, counts * self.weights + self.prior)
         totals = smoothed.sum(axis=1, keepdims=True)
-        if (totals == 0).any():
-            state = int(np.flatnonzero(totals[:, 0] == 0)[0])
+        for state in np.flatnonzero(totals == 0):
             raise ValueError(
                 f"state {state} is never followed by a time step, and transition_prior is 0: its row of transmat "
                 "is undefined; use a positive transition_prior"
@@ -127,8 +124,7 @@ class ChainRules:
         Impossible first states are an error if they are `certain`; otherwise they are ignored.
         """
         if self.startprob is not None:
-            if certain and (starts[self.startprob == 0] > 0).any():
-                state = int(np.flatnonzero((self.startprob == 0) & (starts > 0))[0])
+            for state in np.flatnonzero((self.startprob == 0) & (starts > 0) & certain):
                 raise ValueError(f"startprob forbids state {state} as the first, but a sequence in y begins with it")
             return self.startprob
         smoothed = starts * self.weights + START_PRIOR
@@ -154,22 +150,18 @@ def chain_rules(
             raise ValueError(
                 f"transition_prior must be a number or have shape {(n_states, n_states)}, got {prior.shape}"
             )
-        wrong = ~((prior >= 0) & (prior <= LARGEST) | np.isneginf(prior))
-        if wrong.any():
-            i, j = np.argwhere(wrong)[0]
+        for i, j in np.argwhere(~((prior >= 0) & (prior <= LARGEST) | np.isneginf(prior))):
             raise ValueError(
                 f"transition_prior has {prior[i, j]} at row {i}, column {j}: pseudo-counts are 0 or more, "
                 "and -inf forbids a transition"
             )
-        if np.isneginf(prior).all(axis=1).any():
-            state = int(np.flatnonzero(np.isneginf(prior).all(axis=1))[0])
+        for state in np.flatnonzero(np.isneginf(prior).all(axis=1)):
             raise ValueError(f"transition_prior forbids every transition from state {state}")
     initial = None if transmat_init is None else as_transmat(transmat_init, n_states, "transmat_init")
     if initial is not None:
         if transmat is not None:
             raise ValueError("give transmat, which is not learned, or transmat_init, where EM begins, not both")
-        if (initial[np.isneginf(prior)] > 0).any():
-            i, j = np.argwhere(np.isneginf(prior) & (initial > 0))[0]
+        for i, j in np.argwhere(np.isneginf(prior) & (initial > 0)):
             raise ValueError(f"transmat_init has {initial[i, j]:g} at row {i}, column {j}: transition_prior forbids it")
     return ChainRules(
         prior,
@@ -271,34 +263,15 @@ def reachable(transmat: Array) -> npt.NDArray[np.bool_]:
 
 def unreachable(transmat: Array) -> tuple[int, int] | None:
     """Return two states of which the second is unreachable from the first, or None."""
-    reached = reachable(transmat)
-    if reached.all():
-        return None
-    one, other = np.argwhere(~reached)[0]
-    return int(one), int(other)
+    return next(((int(one), int(other)) for one, other in np.argwhere(~reachable(transmat))), None)
 
 
 def stationary_distribution(transmat: npt.ArrayLike) -> Array:
-    """Long-run share of time in each state, without evidence.
+    """Share of time that a chain spends in each state in the long run, without evidence, shape (S,).
 
-    Parameters
-    ----------
-    transmat : array of shape (S, S)
-        Transition probabilities; rows sum to 1.
-
-    Returns
-    -------
-    ndarray of shape (S,)
-        The only p with p A = p; exact zeros where a chain does not come back to.
-
-    Raises
-    ------
-    ValueError
-        If there are several such p, because the chain falls into parts that never meet.
-
-    Notes
-    -----
-    By elimination without subtractions (Grassmann, Taksar and Heyman): small probabilities keep all their digits.
+    The only p with p A = p; exact zeros where a chain does not come back to. A ValueError says if there are several
+    such p, because the chain falls into parts that never meet. By elimination without subtractions (Grassmann, Taksar
+    and Heyman): small probabilities keep all their digits.
 
     Examples
     --------

@@ -27,8 +27,8 @@ def among_known(posteriors: Array, n_states: int, row_of: Callable[[int], int] =
         return posteriors
     known: Array = posteriors[..., :n_states]
     totals = known.sum(axis=-1, keepdims=True)
-    if (totals < SMALLEST_SHARE).any():
-        raise ValueError(none_known(row_of(int(np.flatnonzero(totals < SMALLEST_SHARE)[0]))))
+    for place in np.flatnonzero(totals < SMALLEST_SHARE):
+        raise ValueError(none_known(row_of(int(place))))
     shares: Array = known / totals
     return shares
 

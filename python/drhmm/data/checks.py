@@ -88,10 +88,9 @@ def as_matrix(values: Any, name: str, advice: str = "") -> Array:
                 raise ValueError(f"{name} must hold numbers, got {value!r}{where}")
         try:
             array = array.astype(np.float64)
-        except TypeError as error:
-            raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}: {error}") from None
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{name} must hold numbers, got dtype {array.dtype}: {error}") from None
     if array.ndim != 2:
         raise ValueError(f"{name} must have two dimensions (rows, columns), got shape {array.shape}{advice}")
     return np.require(array, dtype=np.float64, requirements=["C", "A"])
@@ -149,10 +148,9 @@ def as_samples(values: Any, name: str = "X") -> Array:
         ". Reshape your data: array.reshape(-1, 1) for a single column, or a list of two-dimensional arrays for "
         "several sequences",
     )
-    if samples.shape[0] == 0:
-        raise ValueError(f"{name} is empty: 0 sample(s) with shape {samples.shape} while a minimum of 1 is required")
-    if samples.shape[1] == 0:
-        raise ValueError(f"{name} is empty: 0 feature(s) (shape={samples.shape}) while a minimum of 1 is required.")
+    for size, what in zip(samples.shape, ("sample", "feature"), strict=True):
+        if size == 0:  # the words of scikit-learn
+            raise ValueError(f"{name} is empty: 0 {what}(s) (shape={samples.shape}) while a minimum of 1 is required.")
     infinite = np.isinf(samples)
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
@@ -258,8 +256,7 @@ def as_lengths(lengths: Any, n_rows: int) -> Lengths:
         array = np.empty(0)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(f"lengths must be a one-dimensional sequence of integers, got {shown(lengths)}")
-    if (array <= 0).any():
-        place = int(np.flatnonzero(array <= 0)[0])
+    for place in np.flatnonzero(array <= 0):
         raise ValueError(f"lengths must be positive: sequence {place} has length {array[place]}")
     checked: Lengths = array.tolist()
     if sum(checked) != n_rows:
@@ -279,20 +276,17 @@ def as_steps(dt: Any, n_rows: int) -> Steps | None:
     if steps.shape != (n_rows,):
         raise ValueError(f"dt must have one integer per row: shape {(n_rows,)}, got shape {steps.shape}")
     if steps.dtype.kind not in "iu":
-        values = steps.tolist()
-        row = next((k for k, step in enumerate(values) if not _is_step(step)), None)
-        found = f"dtype {steps.dtype}" if row is None else f"{values[row]!r} at row {row}"
+        wrong = [f"{step!r} at row {row}" for row, step in enumerate(steps.tolist()) if not _is_step(step)]
+        found = wrong[0] if wrong else f"dtype {steps.dtype}"
         raise ValueError(f"dt must hold integers from 1 to {LONGEST_GAP}, one per row, got {found}")
-    wrong = (steps < 1) | (steps > LONGEST_GAP)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
+    for row in np.flatnonzero((steps < 1) | (steps > LONGEST_GAP)):
         raise ValueError(f"dt has {steps[row]} at row {row}: a row is 1 to {LONGEST_GAP} steps after the one before")
     checked: Steps = np.require(steps, dtype=np.int64, requirements=["C", "A"])
     return checked
 
 
 def _is_step(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LONGEST_GAP
+    return type(value) is int and 1 <= value <= LONGEST_GAP
 
 
 def as_weights(values: Any, sequences: Any) -> Array:
@@ -311,9 +305,7 @@ def as_weights(values: Any, sequences: Any) -> Array:
     weights = as_floats(values, "sample_weight")
     if weights.shape != (n_rows,):
         raise ValueError(f"sample_weight must have one value per row: shape {(n_rows,)}, got {weights.shape}")
-    wrong = ~((weights <= LARGEST) & (weights >= 0))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
+    for row in np.flatnonzero(~((weights <= LARGEST) & (weights >= 0))):
         raise ValueError(f"sample_weight has {weights[row]} at row {row}: weights are from 0 to {LARGEST:g}")
     if not weights.any():
         raise ValueError("sample_weight is zero in every row: there is nothing to learn from")

@@ -50,8 +50,8 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
                 raise ValueError(f"y[{k}] must have shape {(length,)} as X[{k}] has rows, got {part.shape}")
         together = np.concatenate(parts)
         for k, part in enumerate(parts):
-            if part.dtype.kind == "i" and together.dtype.kind != "i" and (part == UNKNOWN).any():
-                row = int(np.flatnonzero(part == UNKNOWN)[0])
+            is_lost = part.dtype.kind == "i" and together.dtype.kind != "i"
+            for row in np.flatnonzero((part == UNKNOWN) & is_lost):
                 raise ValueError(
                     f"y[{k}] has -1 at row {row}, which is unknown among integers, but together the labels are "
                     f"{together.dtype}: give all sequences labels of one dtype"
@@ -85,7 +85,7 @@ def bridged(codes: Codes, lengths: Lengths) -> Codes:
 
 
 def is_known(labels: npt.NDArray[Any], allow_one: bool, unknown: Any = "auto") -> npt.NDArray[np.bool_]:
-    """False for NaN among floats, NaT among times, None or NaN among objects, and for the label `unknown`.
+    """False where a label `is_missing`, or is `unknown`.
 
     "auto" is -1 among integers, unless they are -1 and 1 and nothing else, which are two classes, and one class is not
     enough, and empty text. None is no label.
@@ -129,11 +129,9 @@ def learn_classes(
     except TypeError:
         raise ValueError("y mixes labels that cannot be sorted, such as strings and numbers") from None
     if labels.dtype.kind == "f":
-        if np.isinf(classes).any():
-            place = int(np.flatnonzero(np.isinf(labels))[0])
-            raise ValueError(
-                f"y has {labels[place]} at row {sequences.row(place)}: a label is finite, or NaN where it is unknown"
-            )
+        for place in np.flatnonzero(np.isinf(labels)):
+            found = f"{labels[place]} at row {sequences.row(int(place))}"
+            raise ValueError(f"y has {found}: a label is finite, or NaN where it is unknown")
         if np.any(classes != np.floor(classes)):
             raise ValueError("y holds fractions: labels are classes. Unknown label type: continuous")
     if len(classes) < 2 and not allow_one:
@@ -222,10 +220,8 @@ def encode(
     wrong = codes == UNKNOWN
     if allow_unknown:
         wrong &= is_known(labels, allow_one=True, unknown=unknown)
-    if wrong.any():
-        place = int(np.flatnonzero(wrong)[0])
-        label, row = labels[place : place + 1].tolist()[0], sequences.row(place)
-        raise UnseenLabelError(label, row, classes)
+    for place in np.flatnonzero(wrong):
+        raise UnseenLabelError(labels[[place]].tolist()[0], sequences.row(int(place)), classes)
     return codes
 
 

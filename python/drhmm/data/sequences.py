@@ -263,9 +263,7 @@ def group(sequence_id: Any, n_rows: int, name: str = "sequence_id") -> tuple[npt
     ids = as_values(sequence_id, name)
     if ids.shape != (n_rows,):
         raise ValueError(f"{name} must have one value per row: shape {(n_rows,)}, got {ids.shape}")
-    missing = is_missing(ids)
-    if missing.any():
-        row = int(np.flatnonzero(missing)[0])
+    for row in np.flatnonzero(is_missing(ids)):
         raise ValueError(f"{name} has {ids[row]!s} at row {row}: there is no sequence")
     first, codes = numbered_by_appearance(ids, name)
     lengths = [int(count) for count in np.bincount(codes, minlength=len(first))]

@@ -61,10 +61,9 @@ def learn_framing(
     values.
     """
     n_columns = samples.shape[1]
-    if (np.abs(samples) > LARGEST).any():
-        place, column = np.argwhere(np.abs(samples) > LARGEST)[0]
-        value, row = samples[place, column], row_of(int(place))
-        raise ValueError(f"X has {value:g} at row {row}, column {column}: values are at most {LARGEST:g}")
+    for place, column in np.argwhere(np.abs(samples) > LARGEST):
+        found = f"{samples[place, column]:g} at row {row_of(int(place))}, column {column}"
+        raise ValueError(f"X has {found}: values are at most {LARGEST:g}")
     empty = np.isnan(samples).all(axis=0)
     if empty.any():
         raise ValueError(f"X has no value in {columns_named(empty, names)}: every entry is NaN")

@@ -103,9 +103,7 @@ def as_training(frames: Any, targets: Any, sample_weight: Any) -> tuple[Array, A
             f"{targets.shape}, sample_weight of shape {weights.shape}"
         )
     for name, values, low in (("frames", frames, -LARGEST), ("targets", targets, 0.0), ("sample_weight", weights, 0.0)):
-        wrong = ~((values >= low) & (values <= LARGEST))
-        if wrong.any():
-            place = tuple(int(index) for index in np.argwhere(wrong)[0])
+        for place in map(tuple, np.argwhere(~((values >= low) & (values <= LARGEST))).tolist()):
             raise ValueError(f"{name} has {values[place]} at {place}: must be from {low:g} to {LARGEST:g}")
     return frames, targets, weights
 
@@ -157,8 +155,7 @@ def hard_or_repeated(
     Certain targets become labels. Soft targets become one weighted copy of the frame per class if the learner takes
     weights, and the likeliest class if it does not. A class that is never the likeliest keeps its two best frames.
     """
-    certain = bool((targets.max(axis=1) == 1.0).all())
-    if certain:
+    if (targets.max(axis=1) == 1.0).all():
         return frames, targets.argmax(axis=1), weights
     if not can_weight:
         return frames, _likeliest(targets), weights
