@@ -18,7 +18,7 @@ import numpy as np
 
 import drhmm
 from drhmm.cli import main
-from drhmm.cli.followed import FollowedSequences
+from drhmm.cli.live_sequences import FollowedSequences
 
 #: Calls of the system that change a file or its name, or take part in it: functions of posix and fcntl.
 SYSTEM_CALLS = {"chmod", "close", "flock", "fsync", "link", "open", "read", "replace", "unlink", "write"}

@@ -18,8 +18,8 @@ from numpy.testing import assert_allclose
 import drhmm
 from drhmm import DensityRatioHMM, SnapshotError, plotting
 from drhmm.cli import main
-from drhmm.cli.followed import FollowedSequences
-from drhmm.cli.lines import Observation
+from drhmm.cli.live_lines import Observation
+from drhmm.cli.live_sequences import FollowedSequences
 from drhmm.data.times import frames_of
 from drhmm.datasets import FAULTS, sensors
 from drhmm.evidence.unknown import Excursions

@@ -78,7 +78,7 @@ ROOMS = [
     ["files"],
     ["live"],
     ["learning"],
-    ["estimator", "_fitted"],
+    ["estimator", "_estimator_answers"],
     ["datasets", "plotting"],
     ["judging"],
     ["tables"],
@@ -155,7 +155,7 @@ def test_no_import_cycle():
 
 
 def test_rooms_keep_their_private_names():
-    shared = {"_core", "_processor", "__version__", "_inference", "_fitted"}
+    shared = {"_core", "_processor", "__version__", "_inference", "_estimator_answers"}
     leaks = {
         (name, target, imported)
         for name, package, path in modules()

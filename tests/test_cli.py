@@ -1178,8 +1178,8 @@ def test_dates_of_parquet_come_out_as_dates(folder, columns):
 @pytest.fixture
 def forge(folder, tmp_path):
     """Change the state of a run as one who knows the checksum can, and load it."""
-    from drhmm.cli.followed import FollowedSequences, _checksum
-    from drhmm.cli.lines import Observation
+    from drhmm.cli.live_lines import Observation
+    from drhmm.cli.live_sequences import FollowedSequences, _checksum
 
     def load(change, lag=0, sequence=None, time=None):
         options = {"lag": lag, "sequence": sequence, "time": time, "step": None if time is None else 1.0}

@@ -10,8 +10,8 @@ from drhmm import DensityRatioHMM
 from drhmm.chain.transitions import chain_rules
 from drhmm.cli import main
 from drhmm.datasets import blobs, rings
+from drhmm.learning.em_starts import best_starts, starts_from_features
 from drhmm.learning.few_labels import _folds, _runs
-from drhmm.learning.starts import best_starts, starts_from_features
 from drhmm.learning.training_frames import TrainingFrames
 
 pytestmark = [

@@ -111,7 +111,7 @@ def test_clusters_are_looked_for_with_no_more_threads_than_allowed(monkeypatch):
             seen.append(threads_of_libraries())
             return super().fit_predict(X, y, sample_weight)
 
-    monkeypatch.setattr("drhmm.learning.starts.KMeans", WatchedKMeans)
+    monkeypatch.setattr("drhmm.learning.em_starts.KMeans", WatchedKMeans)
     with threadpool_limits(limits=4):
         DensityRatioHMM(2, sigma=1.0, rho=0.01, tol=1.0, n_threads=1, random_state=0).fit(blobs(0)[0])
     assert set.union(*seen) == {1}

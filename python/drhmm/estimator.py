@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from ._fitted import FittedAnswers
+from ._estimator_answers import FittedAnswers
 from .chain.durations import DurationRules, check_minimum, minimum_stays
 from .chain.transitions import ChainRules, chain_rules
 from .chain.unknown_state import LONGEST_DURATION, SMALLEST_RATE, Novelty

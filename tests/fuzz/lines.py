@@ -14,7 +14,7 @@ from make_corpus import LINES
 from mutations import mutated
 
 from drhmm.cli import main
-from drhmm.cli.followed import _checksum
+from drhmm.cli.live_sequences import _checksum
 from fuzz import corpus
 
 #: Characters of a line on standard error: what it echoes is shortened.

@@ -267,7 +267,7 @@ def unreachable(transmat: Array) -> tuple[int, int] | None:
 
 
 def stationary_distribution(transmat: npt.ArrayLike) -> Array:
-    """Share of time that a chain spends in each state in the long run, without evidence, shape (S,).
+    """Long-run share of time in each state, without evidence, shape (S,).
 
     The only p with p A = p; exact zeros where a chain does not come back to. A ValueError says if there are several
     such p, because the chain falls into parts that never meet. By elimination without subtractions (Grassmann, Taksar

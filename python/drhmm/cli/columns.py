@@ -7,7 +7,7 @@ from typing import Any
 
 from ..data.columns import Columns, remembered_columns, remembered_hint
 from ..model import Model
-from .tables import Table
+from .table_files import Table
 from .values import checked_step
 
 

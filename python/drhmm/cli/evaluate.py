@@ -11,7 +11,7 @@ from ..files import model_file as io
 from ..judging.evaluation import of_sequences
 from .columns import columns_of
 from .output import check_html, say
-from .tables import Table
+from .table_files import Table
 
 
 def run(options: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from ..files import model_file as io
 from ..judging.explanation import explain, rank_columns
 from .columns import columns_of
 from .output import say
-from .tables import Table
+from .table_files import Table
 
 
 def run(options: argparse.Namespace) -> None:

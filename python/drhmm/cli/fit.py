@@ -28,7 +28,7 @@ from . import values
 from .columns import columns_of
 from .errors import InputError
 from .output import check_html, check_target, say
-from .tables import Table
+from .table_files import Table
 
 
 def run(options: argparse.Namespace) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from ..files.atomic_write import write_atomically
 from .csv_file import arrow, listed
 from .errors import InputError
-from .tables import KINDS, kind_of
+from .table_files import KINDS, kind_of
 
 #: Rows that are written at once.
 BATCH = 50_000

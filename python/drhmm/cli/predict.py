@@ -13,7 +13,7 @@ from ..tables.results import refuse_results, results
 from .columns import columns_of
 from .csv_file import arrow
 from .output import check_output, write_table
-from .tables import Table
+from .table_files import Table
 
 
 def run(options: argparse.Namespace) -> None:

@@ -25,8 +25,8 @@ from ..live.alarms import Alarm
 from ..model import Model
 from .columns import live_columns, step_of
 from .errors import InputError, NamesError, one_line
-from .followed import FollowedSequences
-from .lines import LineReader, Observation
+from .live_lines import LineReader, Observation
+from .live_sequences import FollowedSequences
 from .output import check_target
 
 #: Seconds to wait for a reader after the process was asked to end.

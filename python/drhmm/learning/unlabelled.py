@@ -17,8 +17,8 @@ from ..ratios.least_squares import EM_RIDGE, Gaussian
 from ..ratios.pool import MOST_COLUMNS, Pool
 from ..system.progress import no_progress, progress_bar
 from .em import EMResult, run_em
+from .em_starts import best_starts, starts_from_features, starts_from_frames
 from .labelled import Learned, Settings, choice_of, smoothing_of
-from .starts import best_starts, starts_from_features, starts_from_frames
 from .training_frames import FEW, TrainingFrames
 
 #: Iterations after which starts of kernels, and of Gaussians, are compared, and starts of Gaussians to follow.

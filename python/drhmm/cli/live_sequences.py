@@ -21,7 +21,7 @@ from ..files.strict_json import strict_json
 from ..live.alarms import Alarm, Episode
 from ..live.streams import Stream
 from ..model import Model
-from .lines import Observation
+from .live_lines import Observation
 from .values import identity
 
 VERSION = 1
