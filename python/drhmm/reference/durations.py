@@ -75,7 +75,7 @@ def collapse_counts(of_stages: Array, sizes: Sizes) -> Array:
     return collapse(collapse(of_stages, sizes).T, sizes).T
 
 
-def entries(sizes: Sizes, skip: Array) -> list[Array]:
+def _entries(sizes: Sizes, skip: Array) -> list[Array]:
     """Probability that an entry into each state begins at each of its stages."""
     rows = [np.zeros(size) for size in sizes]
     for row, share in zip(rows, skip, strict=True):
@@ -96,7 +96,7 @@ def segmentation_probability(
     path: Sizes, transmat: Array, startprob: Array, sizes: Sizes, stay: Array, skip: Array, unknown: Unknown = None
 ) -> float:
     """Probability of one path of states, segment by segment; `unknown` is (prior, rate, duration)."""
-    n_states, others, entered = len(sizes), leaving(transmat), entries(sizes, skip)
+    n_states, others, entered = len(sizes), leaving(transmat), _entries(sizes, skip)
     prior, rate, duration = (startprob, 0.0, 1.0) if unknown is None else unknown
     stages = np.split(stay, np.cumsum(sizes)[:-1])
     runs = [(state, len(list(group))) for state, group in itertools.groupby(path.tolist())]
@@ -181,7 +181,7 @@ def viterbi(
     known = len(sizes)
     prior, rate, duration = (startprob, 0.0, 1.0) if unknown is None else unknown
     # Rows of ages: stays that were entered, stays that were not, and the unknown, which has one age.
-    rows, entered = [], entries(sizes, skip)
+    rows, entered = [], _entries(sizes, skip)
     for state, stages in enumerate(np.split(stay, np.cumsum(sizes)[:-1])):
         uniform = np.full(sizes[state], 1 / sizes[state])
         rows += [hazards(stages, entry, n) for entry in (entered[state], uniform)]

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from .features import Array
-from .pool import log_normals
+from .pool import _log_normals
 
 
 def gaussian_score(frames: Array, means: Array, covariances: Array, shares: Array) -> Array:
     """-log sum_i p_i N(y; mu_i, Sigma_i), (n,), up to the constant (D / 2) log 2 pi."""
-    logs = log_normals(frames, means, covariances) + np.log(shares)
+    logs = _log_normals(frames, means, covariances) + np.log(shares)
     best = logs.max(axis=1)
     score: Array = -best - np.log(np.exp(logs - best[:, None]).sum(axis=1))
     return score

@@ -46,7 +46,7 @@ def gaussian_moments(frames: Array, targets: Array, weights: Array, variances: A
     return means, covariances + 0.01 * np.diag(variances)
 
 
-def log_normals(frames: Array, means: Array, covariances: Array) -> Array:
+def _log_normals(frames: Array, means: Array, covariances: Array) -> Array:
     """Log N(y; mu_i, Sigma_i), (n, S), up to the constant (D / 2) log 2 pi."""
     logs = np.empty((len(frames), len(means)))
     for i, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
@@ -58,7 +58,7 @@ def log_normals(frames: Array, means: Array, covariances: Array) -> Array:
 
 def gaussian_ratios(frames: Array, means: Array, covariances: Array, prior: Array) -> Array:
     """q_i / p_i = N(y; mu_i, Sigma_i) / sum_j p_j N(y; mu_j, Sigma_j), (n, S)."""
-    logs = log_normals(frames, means, covariances)
+    logs = _log_normals(frames, means, covariances)
     logs -= logs.max(axis=1, keepdims=True)
     densities = np.exp(logs)
     ratios: Array = densities / (densities @ prior)[:, None]
