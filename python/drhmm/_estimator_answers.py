@@ -1,9 +1,9 @@
-"""What a fit leaves on the estimator, and what it answers then, through the model it learned."""
+"""What a fitted estimator answers, through the model it learned."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -16,14 +16,7 @@ from .data.columns import remembered_columns
 from .data.hints import by_name
 from .data.labels import UNKNOWN, as_labels, encode
 from .data.sequences import feature_names_of, is_list_of_sequences
-from .evidence.pooled import PooledEvidence
-from .learning.block_sums import PartialFit
-from .learning.training_frames import SCALE_REASON, UNLABELLED
 from .model import PATH_METHODS, Model, PathMethod
-
-if TYPE_CHECKING:
-    from .tuning.kernel_search import Selection
-
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,40 +46,6 @@ class FittedAnswers:
     n_threads: int | None
     unknown: Any
     model_: Model
-
-    def _adopt(
-        self,
-        model: Model,
-        selection: Selection | None = None,
-        n_iter: int = 1,
-        converged: bool = True,
-        history: Sequence[float] = (),
-    ) -> None:
-        """Set every fitted attribute, after all that can fail; what an earlier fit left is gone."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-        self._partial: PartialFit | None = None
-        self.model_ = model
-        self.classes_ = model.classes.copy()
-        counted = model if model.tempering is None else model.tempering
-        self.transmat_, self.startprob_ = counted.transmat, counted.startprob
-        self.transition_temper_ = 1.0 if model.tempering is None else model.tempering.temper
-        self.evidence_scale_, self.member_scales_ = model.evidence.evidence_scale, model.evidence.scales
-        self.prior_shift_ = model.evidence.prior_shift
-        self.scale_reason_ = str(model.settings[SCALE_REASON])
-        self.unlabelled_reason_ = str(model.settings.get(UNLABELLED, ""))
-        self.n_features_in_ = model.n_features
-        if model.feature_names is not None:
-            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
-        self.n_iter_, self.converged_, self.history_ = n_iter, converged, list(history)
-        if isinstance(model.evidence, PooledEvidence) and model.evidence.kernel is not None:
-            kernel = model.evidence.kernel
-            self.centers_, self.theta_, self.sigma_, self.rho_ = kernel.centers, kernel.theta, kernel.sigma, kernel.rho
-            self.selection_ = selection
-
-    def _adopt_partial(self, partial: PartialFit, selection: Selection | None) -> None:
-        self._adopt(partial.model, selection=selection)
-        self._partial = partial
 
     def _fitted_model(self) -> Model:
         if "model_" not in vars(self):

@@ -25,18 +25,21 @@ from .data.checks import (
 from .data.hints import known_settings
 from .data.labels import UNKNOWN, Codes, as_labels, encode, read_labels
 from .data.sequences import Sequences, as_sequences, feature_names_of
+from .evidence.pooled import PooledEvidence
 from .features.context import LONGEST_WINDOW
 from .features.frames import learn_framing, random_state_of
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .learning.context import context_maker
 from .learning.few_labels import learn_partly_labelled
-from .learning.labelled import Settings, learn_labelled, model_of, with_novelty
-from .learning.training_frames import UNLABELLED, TrainingFrames, class_weights, row_weights
+from .learning.labelled import Learned, Settings, learn_labelled, model_of, with_novelty
+from .learning.training_frames import SCALE_REASON, UNLABELLED, TrainingFrames, class_weights, row_weights
 from .learning.unlabelled import learn_unlabelled
+from .model import Model
 from .ratios.learner import Learner, as_learner
 from .ratios.least_squares import LeastSquares
 from .ratios.pool import source_of
 from .system.threads import with_own_threads
+from .tuning.kernel_search import Selection
 from .tuning.scales import given_scales, given_temper
 
 
@@ -251,37 +254,17 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         n_threads: int | None = None,
         verbose: bool = False,
     ) -> None:
-        self.n_states = n_states
-        self.window = window
-        self.ratio = ratio
-        self.class_weight = class_weight
-        self.context = context
-        self.durations = durations
-        self.min_duration = min_duration
-        self.novelty = novelty
-        self.unknown = unknown
-        self.random_state = random_state
-        self.n_basis = n_basis
-        self.sigma = sigma
-        self.rho = rho
-        self.floor = floor
-        self.evidence_scale = evidence_scale
-        self.standardize = standardize
-        self.transition_prior = transition_prior
-        self.transmat = transmat
-        self.startprob = startprob
+        self.n_states, self.window, self.ratio, self.class_weight = n_states, window, ratio, class_weight
+        self.context, self.durations, self.min_duration = context, durations, min_duration
+        self.novelty, self.unknown, self.random_state = novelty, unknown, random_state
+        self.n_basis, self.sigma, self.rho, self.floor = n_basis, sigma, rho, floor
+        self.evidence_scale, self.standardize = evidence_scale, standardize
+        self.transition_prior, self.transmat, self.startprob = transition_prior, transmat, startprob
         self.transition_temper = transition_temper
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.transmat_init = transmat_init
-        self.em_update = em_update
-        self.unlabelled = unlabelled
-        self.novelty_rate = novelty_rate
-        self.novelty_duration = novelty_duration
-        self.novelty_evidence = novelty_evidence
-        self.n_threads = n_threads
-        self.verbose = verbose
+        self.n_init, self.max_iter, self.tol, self.transmat_init = n_init, max_iter, tol, transmat_init
+        self.em_update, self.unlabelled = em_update, unlabelled
+        self.novelty_rate, self.novelty_duration = novelty_rate, novelty_duration
+        self.novelty_evidence, self.n_threads, self.verbose = novelty_evidence, n_threads, verbose
 
     def __sklearn_tags__(self) -> Any:
         """NaN is allowed: it marks missing samples. Labels are not needed where the number of states is given."""
@@ -298,13 +281,12 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
             raise ValueError("n_states must be at least 2, got 1: one state needs novelty=True beside it")
         given_scales(self.evidence_scale)
         given_temper(self.transition_temper)
-        check_integer(self.window, "window", low=1)
+        for name in ("window", "max_iter", "n_init"):
+            check_integer(getattr(self, name), name, low=1)
         check_number(self.novelty_rate, "novelty_rate", low=SMALLEST_RATE, high=1, high_open=True)
         check_number(self.novelty_duration, "novelty_duration", low=1, high=LONGEST_DURATION)
         check_choice(self.novelty_evidence, "novelty_evidence", ("calibrated", "paper"))
-        check_integer(self.max_iter, "max_iter", low=1)
         check_number(self.tol, "tol", low=0)
-        check_integer(self.n_init, "n_init", low=1)
         check_choice(self.em_update, "em_update", ("soft", "paper"))
         check_choice(self.unlabelled, "unlabelled", ("auto", "use", "ignore"))
         check_choice(self.durations, "durations", ("auto", "geometric", "negative-binomial"))
@@ -356,21 +338,17 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     ) -> DensityRatioHMM:
         """Learn from sequences.
 
+        X, lengths and sequence_id are as in `Model.predict_proba`. Where rows are missing in time, a sequence ends and
+        another begins: learning knows no `dt`, and counts neighbouring rows as one step of the chain. If anything
+        raises, the estimator stays as it was.
+
         Parameters
         ----------
-        X, lengths, sequence_id
-            As in `Model.predict_proba`. Where rows are missing in time, a sequence ends and another begins: learning
-            knows no `dt`, and counts neighbouring rows as one step of the chain.
         y : array of shape (T,), or list of such arrays, optional
             Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects,
             empty text, or what `unknown` says. Without y, or with some labels unknown, EM finds the rest.
         sample_weight : array of shape (T,), or list of such arrays, optional
             Weight of each time step when ratios are learned; transitions are counted without weights.
-
-        Returns
-        -------
-        DensityRatioHMM
-            The fitted estimator. If anything raises, it stays as it was.
         """
         self._check_parameters()
         random_state, threads = random_state_of(self.random_state), thread_count(self.n_threads)
@@ -437,7 +415,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         model = model_of(learned, training, framing, classes, feature_names, novelty, recorded)
         if self.novelty and self.novelty_evidence == "calibrated":
             model = with_novelty(model, learned, training, random_state, threads)
-        self._adopt(model, learned.selection, learned.n_iter, learned.converged, learned.history)
+        self._adopt(model, learned, learned.selection)
         return self
 
     def partial_fit(
@@ -458,13 +436,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         settings. A later block with other settings is refused, but for those of threads, progress and EM; `fit`, or a
         clone, begins anew.
 
-        Parameters
-        ----------
-        X, y, lengths, sequence_id, sample_weight
-            As in `fit`; every label must be known.
-        classes : array, optional
-            All classes, for checking that the first block has them; the same ones in later calls.
-
+        Arguments as in `fit`; every label must be known. With `classes`, the first block must have all of these.
         """
         check_additive(self.ratio, self.class_weight, "partial_fit")
         partial: PartialFit | None = getattr(self, "_partial", None)
@@ -492,3 +464,31 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         partial = partial.add(Statistics.of(pooled_evidence_of(partial.model), sequences, codes, weights))
         self._adopt_partial(partial, selection)
         return self
+
+    def _adopt(self, model: Model, learned: Learned | None, selection: Selection | None) -> None:
+        """Set every fitted attribute, after all that can fail; what an earlier fit left is gone."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        self._partial: PartialFit | None = None
+        self.model_ = model
+        self.classes_ = model.classes.copy()
+        counted = model if model.tempering is None else model.tempering
+        self.transmat_, self.startprob_ = counted.transmat, counted.startprob
+        self.transition_temper_ = 1.0 if model.tempering is None else model.tempering.temper
+        self.evidence_scale_, self.member_scales_ = model.evidence.evidence_scale, model.evidence.scales
+        self.prior_shift_ = model.evidence.prior_shift
+        self.scale_reason_ = str(model.settings[SCALE_REASON])
+        self.unlabelled_reason_ = str(model.settings.get(UNLABELLED, ""))
+        self.n_features_in_ = model.n_features
+        if model.feature_names is not None:
+            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        em = (1, True, []) if learned is None else (learned.n_iter, learned.converged, list(learned.history))
+        self.n_iter_, self.converged_, self.history_ = em
+        if isinstance(model.evidence, PooledEvidence) and model.evidence.kernel is not None:
+            kernel = model.evidence.kernel
+            self.centers_, self.theta_, self.sigma_, self.rho_ = kernel.centers, kernel.theta, kernel.sigma, kernel.rho
+            self.selection_ = selection
+
+    def _adopt_partial(self, partial: PartialFit, selection: Selection | None) -> None:
+        self._adopt(partial.model, None, selection)
+        self._partial = partial
