@@ -147,7 +147,8 @@ class TestFit:
             "held-out squared loss",
             "held-out accuracy: ",
             "% smoothed, ",
-            "1 of 3 sequences by 'person', learned without them)",
+            "each of 3 sequences by 'person' held out in turn, learned without them)",
+            "by sequence        ",
             "saved ",
         ):
             assert words in printed

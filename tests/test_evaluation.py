@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import metrics
 
 from drhmm import DensityRatioHMM, evaluate, plotting
+from drhmm.data.sequences import Sequences
 from drhmm.judging.evaluation import evaluation_of
 from drhmm.judging.report import worst_stretches
 from problems import blobs
@@ -18,6 +19,10 @@ from problems import blobs
 X, Y = blobs(3, n_frames=600, separation=1.0)
 LABELS = np.array(["rest", "<walk>", "run"])[Y]
 SETTINGS = {"n_basis": 30, "sigma": 1.0, "rho": 0.01, "random_state": 0}
+
+
+def figures_of(model, samples, posteriors, truth, lengths):
+    return evaluation_of(model, Sequences(samples, lengths, np.float64), {"smooth": posteriors}, truth, "smooth")
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +62,31 @@ class TestFigures:
         found = evaluate(fitted.model_, X[300:], LABELS[300:], method=method)
         assert found.accuracy == fitted.score(X[300:], LABELS[300:], method=method)
 
+    def test_the_accuracy_of_every_method_is_told(self, fitted, evaluation):
+        for method, accuracy in evaluation.method_accuracies.items():
+            assert accuracy == fitted.score(X[300:], LABELS[300:], lengths=[100, 200], method=method)
+        assert list(evaluation.method_accuracies) == ["smooth", "filter", "frame"]
+
+    def test_the_range_over_sequences_is_told(self, fitted):
+        found = evaluate(fitted, X[300:], LABELS[300:], sequence_id=np.repeat(["a", "b"], [100, 200]))
+        low, high = sorted(found.sequence_accuracies.values())
+        assert ["by sequence", f"{100 * low:.1f} % to {100 * high:.1f} %"] in found.tables()[0].rows
+
+    @pytest.mark.parametrize(("rows", "share"), [(slice(300), 1.0), (slice(300, 600), 0.0), (slice(150, 450), 0.5)])
+    def test_rows_that_were_learned_from_are_noticed(self, fitted, rows, share):
+        found = evaluate(fitted, X[rows], LABELS[rows])
+        assert found.learned_share == pytest.approx(share, abs=0.15)
+        assert ("the model learned from about" in str(found)) == (share > 0)
+
+    def test_a_signal_that_rests_is_not_taken_for_rows_of_training(self):
+        steps = np.column_stack([np.repeat(Y % 2, 5), np.repeat(Y % 2, 5) + 1.0])
+        model = DensityRatioHMM(**SETTINGS, context=None).fit(steps[:900], np.repeat(LABELS, 5)[:900])
+        assert evaluate(model, steps[900:], np.repeat(LABELS, 5)[900:]).learned_share == 0
+
     def test_segments_end_at_changes_and_at_sequences(self, fitted):
         truth = np.array([0, 0, 1, 1, 1, 1, 1, 2])
         posteriors = np.eye(3)[[0, 0, 0, 1, 1, 1, 1, 1]]
-        found = evaluation_of(fitted.model_, X[:8], posteriors, truth, [4, 4], "smooth")
+        found = figures_of(fitted.model_, X[:8], posteriors, truth, [4, 4])
         assert_array_equal(found.true_segments, [1, 2, 1])
         assert_allclose(found.true_stays, [2, 5 / 2, 1])
         assert_array_equal(found.predicted_segments, [1, 2, 0])
@@ -70,7 +96,7 @@ class TestFigures:
     def test_unknown_labels_between_equal_ones_belong_to_the_segment(self, fitted):
         truth = np.array([0, -1, 0, -1, 1, -1, -1, 1, -1, 1])
         posteriors = np.eye(3)[[0, 0, 0, 2, 0, 0, 1, 1, 2, 1]]
-        found = evaluation_of(fitted.model_, X[:10], posteriors, truth, [9, 1], "smooth")
+        found = figures_of(fitted.model_, X[:10], posteriors, truth, [9, 1])
         assert_array_equal(found.true_segments, [1, 2, 0])
         assert_allclose(found.true_stays[:2], [3, 5 / 2])
         assert_array_equal(found.predicted_segments, [1, 2, 0])
@@ -183,7 +209,7 @@ def test_worst_stretches_hold_the_worst_frames(fitted):
     posteriors[640:650] = [0.01, 0.98, 0.01]
     posteriors[100] = [0.3, 0.6, 0.1]
     samples = np.random.default_rng(0).normal(size=(1000, 2))
-    found = worst_stretches(evaluation_of(fitted.model_, samples, posteriors, truth, [400, 600], "smooth"))
+    found = worst_stretches(figures_of(fitted.model_, samples, posteriors, truth, [400, 600]))
     assert found[0][0] <= 640
     assert found[0][1] >= 650
     assert found[1][0] <= 100 < found[1][1]

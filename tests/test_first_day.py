@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 
 import matplotlib
@@ -14,6 +15,7 @@ import drhmm
 import live
 from drhmm import DensityRatioHMM, dataframes, plotting
 from drhmm.cli import main
+from drhmm.cli.fit import _folds
 from problems import blobs
 
 QUICK = {"n_basis": 20, "sigma": "default", "rho": "default", "context": None, "random_state": 0}
@@ -202,3 +204,58 @@ def test_drhmm_rename_names_the_labels_that_there_are(found, capsys):
 def test_no_false_alarms_at_all_cannot_be_asked_for(found, capsys):
     assert main(["stream", str(found), "--false-alarms", "0/7d"]) == 2
     assert "must be a positive number in a time, such as 1/7d" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def timed(data):
+    """Rows every 0.02 s, in numbers that are not exact, and in dates."""
+    X, y = data
+    seconds = 0.02 * np.arange(len(y))
+    return {
+        "numbers": pd.DataFrame({"t": seconds, "a": X[:, 0], "b": X[:, 1], "state": y}),
+        "dates": pd.DataFrame({"t": pd.to_datetime(seconds, unit="s"), "a": X[:, 0], "b": X[:, 1], "state": y}),
+    }
+
+
+@pytest.mark.parametrize("kind", ["numbers", "dates"])
+def test_the_time_of_a_step_has_no_digits_of_rounding(timed, kind):
+    model = dataframes.fit(DensityRatioHMM(**QUICK), timed[kind], label="state", time="t").model_
+    assert model.settings["time_step"] == 0.02
+
+
+def test_stays_are_in_units_of_time_where_the_step_has_one(timed):
+    model = dataframes.fit(DensityRatioHMM(**QUICK), timed["dates"], label="state", time="t").model_
+    steps = 1 / (1 - np.diagonal(model.transmat if model.tempering is None else model.tempering.transmat))
+    for stay in steps:
+        assert f"{0.02 * 1e3 * stay:.3g} ms" in model.summary() or f"{0.02 * stay:.3g} s" in model.summary()
+
+
+def test_stays_are_time_steps_where_nobody_knows_the_unit(timed):
+    model = dataframes.fit(DensityRatioHMM(**QUICK), timed["numbers"], label="state", time="t").model_
+    assert " ms" not in model.summary()
+
+
+def test_an_evaluation_knows_the_times(timed):
+    estimator = dataframes.fit(DensityRatioHMM(**QUICK), timed["dates"], label="state", time="t")
+    found = dataframes.evaluate(estimator, timed["dates"])
+    assert found.times[1] - found.times[0] == np.timedelta64(20, "ms")
+
+
+def test_shuffled_rows_are_told():
+    X, y = blobs(5, n_frames=600)
+    rows = np.random.RandomState(0).permutation(len(y))
+    with pytest.warns(UserWarning, match="as in rows that were shuffled"):
+        DensityRatioHMM(**QUICK).fit(X[rows], y[rows])
+
+
+@pytest.mark.parametrize(("seconds", "parts"), [(1.0, 7), (40.0, 3), (1000.0, 2)])
+def test_a_few_sequences_are_held_out_in_turn_as_far_as_time_allows(seconds, parts):
+    options = argparse.Namespace(holdout=None, cross_validate=False, folds=None, seed=0)
+    folds = _folds(options, [10] * 7, "person", seconds)[0]
+    assert len(set(folds.tolist())) == parts
+    assert folds.min() == 0
+
+
+def test_of_many_sequences_some_are_held_out_once():
+    options = argparse.Namespace(holdout=None, cross_validate=False, folds=None, seed=0)
+    assert _folds(options, [10] * 20, "person", 1.0)[1] == "4 of 20 sequences by 'person'"

@@ -23,7 +23,8 @@ from .data.checks import (
     thread_count,
 )
 from .data.hints import known_settings
-from .data.labels import UNKNOWN, Codes, as_labels, encode, read_labels
+from .data.known_rows import LEARNED_ROWS, sketch_of
+from .data.labels import UNKNOWN, Codes, as_labels, encode, read_labels, warn_of_shuffled_rows
 from .data.sequences import Sequences, as_sequences, feature_names_of
 from .evidence.pooled import PooledEvidence
 from .features.context import LONGEST_WINDOW
@@ -355,6 +356,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         learner = self._learner(random_state)
         sequences, feature_names = as_sequences(X, lengths, sequence_id), feature_names_of(X)
         classes, codes = self._classes_and_codes(y, sequences)
+        warn_of_shuffled_rows(sequences, codes, len(classes))
         rules = self._rules(classes, codes)
         if self.window > max(sequences.lengths):
             raise ValueError(
@@ -411,6 +413,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
                 learned = learn_unlabelled(learner, training, rules, settings, random_state)
         recorded = {name: as_json(value) for name, value in self.get_params(deep=False).items()}
         novelty = Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None
+        recorded |= {LEARNED_ROWS: sketch_of(sequences.samples, sequences.lengths)}
         recorded |= {UNLABELLED: reason} if reason else {}
         model = model_of(learned, training, framing, classes, feature_names, novelty, recorded)
         if self.novelty and self.novelty_evidence == "calibrated":

@@ -117,9 +117,8 @@ def _add_fit(commands: Commands) -> None:
         "fit",
         "learn a model from a table",
         "Learn a model from a table and save it. Sigma, rho, scales and temper are chosen by cross-validation.\n"
-        "With labels, a part of the rows is held out first to measure the accuracy; the model that is saved has\n"
-        "learned from all rows. With --cross-validate, all sequences are held out in turn. A gap in time ends a\n"
-        "sequence.",
+        "With labels, up to 10 sequences are held out in turn to measure the accuracy; of one sequence or of more, a\n"
+        "part is held out once. The model that is saved has learned from all rows. A gap in time ends a sequence.",
         "drhmm fit walks.csv --label activity --sequence person --window 6 --output walks.drhmm",
     )
     add = command.add_argument
@@ -139,7 +138,7 @@ def _add_fit(commands: Commands) -> None:
         metavar="N|auto|none",
         help="longest window of past rows that statistics look at; auto: by how long states last",
     )
-    add("--holdout", type=float, default=0.2, help="share of rows to measure the accuracy on")
+    add("--holdout", type=float, help="hold out this share of the rows once; 0 measures no accuracy")
     add(
         "--cross-validate",
         action="store_true",

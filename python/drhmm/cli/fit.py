@@ -19,7 +19,7 @@ from ..data.user_warnings import warn
 from ..estimator import DensityRatioHMM
 from ..features.frames import Framing, complete_rows
 from ..files import model_file as io
-from ..judging.cross_validation import held_out, sequence_folds
+from ..judging.cross_validation import MOST_ONE_BY_ONE, held_out, sequence_folds
 from ..judging.evaluation import SPOKEN, Evaluation
 from ..judging.number_of_states import select_states
 from ..judging.text_tables import share
@@ -30,11 +30,17 @@ from .errors import InputError
 from .output import check_html, check_target, say
 from .table_files import Table
 
+#: Share of rows that is held out by default, where there are one or many sequences.
+HOLDOUT = 0.2
+
+#: Seconds that cross-validation takes by default, about.
+BUDGET = 120.0
+
 
 def run(options: argparse.Namespace) -> None:
     """Read, learn, measure on held-out rows, learn from all rows, and save."""
     check_target(options.output, options.data)
-    if not 0 <= options.holdout < 1:
+    if options.holdout is not None and not 0 <= options.holdout < 1:
         raise ValueError(f"--holdout must be from 0 to below 1, got {options.holdout:g}")
     if options.label is None and options.states is None:
         raise ValueError("give --label COLUMN, or --states N to learn without labels")
@@ -42,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("--states A-B compares models without labels, and --label names a column of them")
     if options.step is not None and options.time is None:
         raise ValueError("--step goes with --time")
-    is_measured = options.label is not None and (options.holdout > 0 or _is_cross_validated(options))
+    is_measured = options.label is not None and (options.holdout != 0 or _is_cross_validated(options))
     if options.html is not None:
         if not is_measured:
             raise ValueError("--html goes with --label, and with --cross-validate or a --holdout above 0")
@@ -64,7 +70,8 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("no row has a label: give --states N to learn without", options.data, column=options.label)
     # A gap in time ends a sequence: nobody knows what happened in it.
     whole, lengths = sequences.lengths, sequences.unbroken
-    folds, words = _folds(options, whole, column) if is_measured else (None, "")
+    if is_measured:
+        _folds(options, whole, column)  # where that cannot be, nothing is learned
     if options.features is None:
         remedy = "name it with --time, or the others with --features"
         warn_of_times_among_features(X, lengths, names, remedy)
@@ -103,11 +110,13 @@ def run(options: argparse.Namespace) -> None:
         estimator.set_params(n_states=numbers.n_states)
     begin = time.perf_counter()
     estimator.fit(NamedColumns(X, names), y, lengths=lengths)
-    say(f"learned in {time.perf_counter() - begin:.1f} s: {_chosen(estimator)}")
+    seconds = time.perf_counter() - begin
+    say(f"learned in {seconds:.1f} s: {_chosen(estimator)}")
     model = replace(columns, sequence=options.sequence).remembered_by(estimator.model_, step)
     io.save(model, options.output)
     try:
-        if y is not None and folds is not None:
+        if y is not None and is_measured:
+            folds, words = _folds(options, whole, column, seconds)
             owners = None if column is None or len(whole) == 1 else sequences.arrange(table.owners(kept[column]))
             _measure(options, estimator, sequences, y, folds, words, owners)
     finally:
@@ -228,12 +237,22 @@ def _is_cross_validated(options: argparse.Namespace) -> bool:
     return bool(options.cross_validate or options.folds is not None)
 
 
-def _folds(options: argparse.Namespace, lengths: Lengths, sequence: str | None) -> tuple[npt.NDArray[np.int64], str]:
-    """The part of each row that is held out with it, -1 where a row never is, and in words what is held out."""
-    if _is_cross_validated(options):
-        random = np.random.RandomState(options.seed)
-        return sequence_folds(lengths, options.folds, random, f"sequences by {sequence!r}", "--folds")
-    chosen, words = _split(lengths, options.holdout, options.seed, sequence)
+def _folds(
+    options: argparse.Namespace, lengths: Lengths, sequence: str | None, seconds: float = 0.0
+) -> tuple[npt.NDArray[np.int64], str]:
+    """The part of each row that is held out with it, -1 where a row never is, and in words what is held out.
+
+    A few sequences differ too much for one of them to stand for all: by default, each is held out in turn, or as many
+    parts of them as can be learned in `BUDGET`, where one fit takes so many seconds.
+    """
+    is_few = options.holdout is None and 1 < len(lengths) <= MOST_ONE_BY_ONE
+    if is_few or _is_cross_validated(options):
+        n_folds, random = options.folds, np.random.RandomState(options.seed)
+        if not _is_cross_validated(options):
+            n_folds = max(2, min(len(lengths), int(BUDGET / max(seconds, 1e-3))))
+        return sequence_folds(lengths, n_folds, random, f"sequences by {sequence!r}", "--folds")
+    holdout = HOLDOUT if options.holdout is None else options.holdout
+    chosen, words = _split(lengths, holdout, options.seed, sequence)
     return np.where(chosen, 0, -1), words
 
 

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .times import Step, as_step
+from .times import Step, StepSeconds, as_step
 
 if TYPE_CHECKING:
     from ..model import Model
 
 #: Entry of the settings with the names of the label, sequence and time columns.
 COLUMNS = "columns"
+
+#: Entry of the settings that says whether the time of one step is in seconds, and not in an unknown unit.
+IN_SECONDS = "time_step_in_seconds"
 
 #: A column name, False for no column, or None for the column stored in the model.
 Role = str | Literal[False] | None
@@ -128,7 +131,7 @@ class Columns:
         """Return a model that stores these columns and the time of one step."""
         settings = dict(model.settings) | {COLUMNS: {"label": self.label, "sequence": self.sequence, "time": self.time}}
         if step is not None:
-            settings["time_step"] = float(step)
+            settings |= {"time_step": float(step), IN_SECONDS: isinstance(step, StepSeconds)}
         return replace(model, settings=settings)
 
 

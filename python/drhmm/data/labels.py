@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +17,9 @@ from .user_warnings import warn
 Codes = npt.NDArray[np.int64]
 
 UNKNOWN = -1
+
+#: Rows needed to recognise a shuffled order, and standard errors that chance may make.
+FEWEST_SHUFFLED, SURE = 300, 3.0
 
 #: An integer as written in files.
 _INTEGER = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0+)?")
@@ -175,6 +179,28 @@ def as_classes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArr
 def plain_labels(classes: npt.NDArray[Any]) -> list[Any]:
     """Convert labels to plain Python values; times stay numpy values, without loss."""
     return list(classes) if classes.dtype.kind in "mM" else classes.tolist()
+
+
+def warn_of_shuffled_rows(sequences: Sequences, codes: Codes, n_classes: int) -> None:
+    """Warn where neither labels nor samples depend on those of the row before: nothing follows anything there."""
+    inside = np.ones(len(codes), dtype=bool)
+    inside[np.cumsum([0, *sequences.lengths[:-1]])] = False
+    rows = np.flatnonzero(inside)
+    if len(rows) < FEWEST_SHUFFLED or (codes == UNKNOWN).any():
+        return
+    shares = np.bincount(codes, minlength=n_classes) / len(codes)
+    chance = float((shares**2).sum())
+    if not abs(np.mean(codes[rows] == codes[rows - 1]) - chance) < SURE * math.sqrt(chance * (1 - chance) / len(rows)):
+        return
+    samples = np.nan_to_num(sequences.samples)
+    samples -= samples.mean(axis=0)
+    spread = np.maximum(np.mean(samples**2, axis=0), np.finfo(np.float64).tiny)
+    follows = np.abs(np.mean(samples[rows] * samples[rows - 1], axis=0)) / spread
+    if (follows < SURE / math.sqrt(len(rows))).all():
+        warn(
+            "neither labels nor samples depend on those of the row before, as in rows that were shuffled: give rows in "
+            "the order of time, and hold out whole sequences or stretches of time instead of single rows"
+        )
 
 
 def renamed(classes: npt.NDArray[Any], labels: Mapping[Any, Any]) -> npt.NDArray[Any]:

@@ -31,7 +31,8 @@ class Sequences:
     """Samples of whole sequences, one after the other.
 
     ``order`` is the permutation that brought interleaved rows together, or None; ``is_list`` remembers that X was a
-    list of arrays. ``dt`` holds the steps of the chain that lead to each row, None where they are all 1.
+    list of arrays. ``dt`` holds the steps of the chain that lead to each row, None where they are all 1, and ``times``
+    when rows were, if that is known.
     """
 
     samples: Array
@@ -40,6 +41,7 @@ class Sequences:
     order: npt.NDArray[np.int64] | None = None
     is_list: bool = False
     dt: Steps | None = None
+    times: npt.NDArray[Any] | None = None
 
     @property
     def is_single(self) -> bool:
@@ -79,7 +81,8 @@ class Sequences:
         lengths: Lengths = np.diff(np.append(np.flatnonzero(begins), len(rows))).tolist()
         order = rows if self.order is None else self.order[rows]
         dt = None if self.dt is None else np.where(begins, 1, self.dt[rows])
-        return rows, Sequences(np.ascontiguousarray(self.samples[rows]), lengths, self.dtype, order, dt=dt)
+        times = None if self.times is None else self.times[rows]
+        return rows, Sequences(np.ascontiguousarray(self.samples[rows]), lengths, self.dtype, order, dt=dt, times=times)
 
     def row(self, place: int) -> int:
         """Return the caller's row for a position among the rows of whole sequences."""

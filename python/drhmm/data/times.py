@@ -207,7 +207,7 @@ def usual_step(times: npt.NDArray[Any], lengths: Lengths) -> float:
     if not np.median(differences) > 0:
         row = int(inside[np.flatnonzero(~(differences > 0))[0]])
         raise TimeError(_backwards(times[row - 1], times[row]), row)
-    return float(np.median(differences))
+    return float(f"{np.median(differences):.12g}")  # 0.02 from times such as 0.06 and 0.08, which are not exact
 
 
 def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float, name: str) -> Steps:

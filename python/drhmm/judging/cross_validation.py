@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -153,22 +152,9 @@ def held_out(
             values[np.ix_(rows, places)] = among_known(inferred, learned.n_states, test.row)
         progress(fold + 1, n_folds, "")
     rows, measured = sequences.taken(folds >= 0)
-    found = {
-        one: evaluation_of(
-            model,
-            measured.samples,
-            values[rows],
-            truth[rows],
-            measured.lengths,
-            one,
-            measured.dt,
-            sequence_names=None if owners is None else owners[rows],
-            origin=words,
-        )
-        for one, values in posteriors.items()
-    }
-    accuracies = {one: evaluation.accuracy for one, evaluation in found.items()}
-    return replace(found[method], method_accuracies=accuracies)
+    posteriors = {one: values[rows] for one, values in posteriors.items()}
+    names = None if owners is None else owners[rows]
+    return evaluation_of(model, measured, posteriors, truth[rows], method, names, words)
 
 
 def _learned(estimator: DensityRatioHMM, train: Sequences, labels: npt.NDArray[Any], fold: int) -> Model:

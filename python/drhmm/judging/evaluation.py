@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from ..chain.unknown_state import among_known
 from ..data.checks import Array, Lengths, Steps, as_values, thread_count
+from ..data.known_rows import LEARNED_ROWS, known_share
 from ..data.labels import UNKNOWN, Codes, as_labels, bridged, encode
 from ..data.sequences import Sequences, numbered_by_appearance
 from ..evidence.calibration import bins_of, error_of
 from ..model import METHODS, Method, Model
-from .text_tables import Shown, TextTable, printable, share
+from .text_tables import Shown, TextTable, lasting, printable, share
 
 if TYPE_CHECKING:
     from ..estimator import DensityRatioHMM
@@ -32,6 +33,9 @@ MOST_NAMED = 20
 
 #: By how much smoothing must be worse than filtering or single time steps for a hint.
 CLEARLY = 0.01
+
+#: The share of rows that a model learned from without a hint.
+MOST_LEARNED = 0.1
 
 #: Methods in words.
 SPOKEN = {"smooth": "smoothed", "filter": "filtered", "frame": "without the chain"}
@@ -71,9 +75,13 @@ class Evaluation(Shown):
     sequence_names : ndarray of shape (T,) or None
         The name of the sequence of each row, if it is known.
     method_accuracies : dict of str to float
-        The accuracy of every method; of `cross_validate` only, empty otherwise.
+        The accuracy of every method.
     origin : str
         How rows were held out, in words; of `cross_validate` only, empty otherwise.
+    times : ndarray of shape (T,) or None
+        The time of each row, if it is known.
+    learned_share : float
+        The share of rows that the model learned from, as far as its sketch of them tells; 0 of `cross_validate`.
 
     Examples
     --------
@@ -118,6 +126,8 @@ class Evaluation(Shown):
     sequence_names: npt.NDArray[Any] | None = field(default=None, repr=False)
     method_accuracies: Mapping[str, float] = field(default_factory=dict)
     origin: str = ""
+    times: npt.NDArray[Any] | None = field(default=None, repr=False)
+    learned_share: float = 0.0
 
     @property
     def labels(self) -> list[str]:
@@ -136,8 +146,13 @@ class Evaluation(Shown):
 
     @property
     def hint(self) -> str | None:
-        """What to try where smoothing is worse than what knows less: sequences then differ from one another."""
-        if self.sequence_names is None or not self.method_accuracies:
+        """What to do where rows were learned from, or where smoothing is worse than what knows less."""
+        if self.learned_share > MOST_LEARNED:
+            return (
+                f"hint: the model learned from about {self.learned_share:.0%} of these rows, and the figures say how "
+                "well it remembers: evaluate rows that it has not learned from, or use cross_validate"
+            )
+        if self.sequence_names is None:
             return None
         smoothed = self.method_accuracies["smooth"]
         other = max(self.method_accuracies, key=self.method_accuracies.__getitem__)
@@ -163,13 +178,18 @@ class Evaluation(Shown):
             zip(self.sequence_names[first].tolist(), zip(counts.tolist(), shares.tolist(), strict=True), strict=True)
         )
 
+    def _spread(self) -> list[list[str]]:
+        """The range of the accuracies of several sequences."""
+        accuracies = [accuracy for count, accuracy in self._by_sequence().values() if count > 0]
+        return [["by sequence", f"{share(min(accuracies))} to {share(max(accuracies))}"]] if len(accuracies) > 1 else []
+
     def _sequence_table(self) -> list[TextTable]:
         """The accuracy of each of several sequences."""
         rows = [
             [printable(name), f"{count:,}", share(accuracy) if count > 0 else "-"]
             for name, (count, accuracy) in self._by_sequence().items()
         ]
-        if len(rows) < (1 if self.method_accuracies else 2):
+        if len(rows) < (1 if self.origin else 2):
             return []
         left_out = f"; the first {MOST_NAMED} of {len(rows):,}" if len(rows) > MOST_NAMED else ""
         return [TextTable(f"sequences{left_out}", ["sequence", "time steps", "accuracy"], rows[:MOST_NAMED])]
@@ -186,6 +206,7 @@ class Evaluation(Shown):
                 for method, accuracy in self.method_accuracies.items()
                 if method != self.method
             ),
+            *self._spread(),
             [f"always {labels[int(self.confusion.sum(axis=1).argmax())]}", share(self.baseline)],
             ["macro F1", f"{self.macro_f1:.3f}"],
             ["log loss", f"{self.log_loss:.3f}"],
@@ -201,8 +222,8 @@ class Evaluation(Shown):
                 label,
                 f"{self.true_segments[k]:,}",
                 f"{self.predicted_segments[k]:,}",
-                _figure(self.true_stays[k], 1),
-                _figure(self.predicted_stays[k], 1),
+                lasting(self.true_stays[k], self.model),
+                lasting(self.predicted_stays[k], self.model),
             ]
             for k, label in enumerate(labels)
         ]
@@ -237,9 +258,7 @@ class Evaluation(Shown):
                 str(name): {"n_frames": count, "accuracy": accuracy if count > 0 else None}
                 for name, (count, accuracy) in self._by_sequence().items()
             }
-        if self.method_accuracies:
-            figures["method_accuracies"] = dict(self.method_accuracies)
-        return figures
+        return figures | {"method_accuracies": dict(self.method_accuracies)}
 
     def save_html(self, path: str | os.PathLike[str], *, title: str = "How good the model is") -> None:
         """Write one page with all figures and pictures, which needs nothing but a browser.
@@ -323,24 +342,31 @@ def of_sequences(
     """The figures of labels, one per row in the order of the caller; names of sequences, one per row in their order."""
     model.check_method(method, METHODS, lag)
     truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=unknown)
-    posteriors = model._all_posteriors(sequences, method, lag, thread_count(n_threads))
-    known = among_known(posteriors, model.n_states, sequences.row)
-    return evaluation_of(model, sequences.samples, known, truth, sequences.lengths, method, sequences.dt, names)
+    threads = thread_count(n_threads)
+    posteriors = {
+        one: among_known(
+            model._all_posteriors(sequences, one, lag if one == method else None, threads),
+            model.n_states,
+            sequences.row,
+        )
+        for one in METHODS
+    }
+    learned = known_share(model.settings.get(LEARNED_ROWS) or [], sequences.samples, sequences.lengths)
+    found = evaluation_of(model, sequences, posteriors, truth, method, names)
+    return replace(found, learned_share=learned)
 
 
 def evaluation_of(
     model: Model,
-    samples: Array,
-    posteriors: Array,
+    sequences: Sequences,
+    posteriors_by_method: Mapping[str, Array],
     truth: Codes,
-    lengths: Lengths,
     method: str,
-    dt: Steps | None = None,
     sequence_names: npt.NDArray[Any] | None = None,
     origin: str = "",
 ) -> Evaluation:
-    """The figures of posteriors of whole sequences one after the other."""
-    known = truth != UNKNOWN
+    """The figures of posteriors of whole sequences by one method, and the accuracy of the others."""
+    posteriors, lengths, known = posteriors_by_method[method], sequences.lengths, truth != UNKNOWN
     if not known.any():
         raise ValueError("y has no known label to compare with")
     predicted = posteriors.argmax(axis=1)
@@ -372,14 +398,18 @@ def evaluation_of(
         method=method,
         n_frames=int(known.sum()),
         n_left_out=int((~known).sum()),
-        samples=samples,
+        samples=sequences.samples,
         posteriors=posteriors,
         truth=truth,
         lengths=lengths,
         model=model,
-        dt=dt,
+        dt=sequences.dt,
         sequence_names=sequence_names,
+        method_accuracies={
+            one: float((values.argmax(axis=1) == truth)[known].mean()) for one, values in posteriors_by_method.items()
+        },
         origin=origin,
+        times=sequences.times,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..data.columns import remembered_columns
 from ..evidence.pooled import PooledEvidence
 from ..learning.training_frames import QUANTILES, SCALE_REASON, TYPICAL, UNLABELLED
-from .text_tables import TextTable, printable, share, short
+from .text_tables import TextTable, lasting, printable, share, short
 
 if TYPE_CHECKING:
     from ..live.streams import Stream
@@ -50,10 +50,11 @@ def _states(model: Model) -> TextTable:
         stays = model.durations.mean if model.stages is not None else 1 / leaving
     rows = []
     for state, label in enumerate(labels_of(model)):
-        stay = f"{stays[state]:.1f}" if np.isfinite(stays[state]) else "for ever"
         shape, minimum = model.durations.shape[state], model.durations.minimum[state]
         form = f"{shape}" if minimum == 1 else f"{shape}, {minimum}+"
-        rows.append([label, share(model.prior[state]), share(chain.startprob[state]), stay, form])
+        rows.append(
+            [label, share(model.prior[state]), share(chain.startprob[state]), lasting(stays[state], model), form]
+        )
     return TextTable("states", ["label", "share of time steps", "start", "mean stay", "shape"], rows)
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..data.columns import IN_SECONDS
+from ..data.times import UNITS
+
+if TYPE_CHECKING:
+    from ..model import Model
 
 
 def printable(label: Any) -> str:
@@ -65,6 +73,17 @@ class Shown:
 def short(value: float) -> str:
     """A number with three digits that say something."""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def lasting(steps: float, model: Model) -> str:
+    """So many time steps, in units of time if the model knows how long a step is."""
+    if not np.isfinite(steps):
+        return "-" if np.isnan(steps) else "for ever"
+    if not model.settings.get(IN_SECONDS):
+        return f"{steps:.1f}"
+    seconds = steps * model.settings["time_step"]
+    unit = max((unit for unit, size in UNITS.items() if size <= max(seconds, 1e-9)), key=UNITS.__getitem__)
+    return f"{short(seconds / UNITS[unit])} {unit}"
 
 
 def share(value: float) -> str:
