@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.dates import date2num
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import metrics
 
-from drhmm import DensityRatioHMM, evaluate, plotting
+from drhmm import DensityRatioHMM, dataframes, evaluate, plotting
 from drhmm.data.sequences import Sequences
+from drhmm.judging import report
 from drhmm.judging.evaluation import evaluation_of
 from drhmm.judging.report import worst_stretches
 from problems import blobs
@@ -210,7 +214,44 @@ def test_worst_stretches_hold_the_worst_frames(fitted):
     posteriors[100] = [0.3, 0.6, 0.1]
     samples = np.random.default_rng(0).normal(size=(1000, 2))
     found = worst_stretches(figures_of(fitted.model_, samples, posteriors, truth, [400, 600]))
-    assert found[0][0] <= 640
-    assert found[0][1] >= 650
-    assert found[1][0] <= 100 < found[1][1]
-    assert len(found) == 2
+    assert found == [(580, 710), (40, 161)]
+
+
+def test_errors_that_would_be_in_one_picture_are_one_stretch(fitted):
+    truth, posteriors = np.zeros(1000, dtype=np.int64), np.tile([0.9, 0.05, 0.05], (1000, 1))
+    posteriors[[10, 100, 180, 405, 600, 800, 999]] = [0.05, 0.9, 0.05]
+    found = worst_stretches(figures_of(fitted.model_, np.zeros((1000, 2)), posteriors, truth, [400, 600]))
+    assert found == [(0, 241), (400, 466), (540, 661)]
+
+
+@pytest.fixture(scope="module")
+def lasting_page(tmp_path_factory):
+    """The page of a model whose states last, on rows with dates."""
+    y = np.tile(np.repeat([0, 1, 2], 50), 6)
+    noise = np.random.default_rng(0).normal(size=(900, 2))
+    table = pd.DataFrame(y[:, None] + noise, columns=["a", "b"]).assign(
+        when=pd.date_range("2026-01-01", periods=900, freq="min"), y=y
+    )
+    estimator = dataframes.fit(DensityRatioHMM(**SETTINGS, context=None), table[:600], label="y", time="when")
+    path = tmp_path_factory.mktemp("lasting") / "report.html"
+    dataframes.evaluate(estimator, table[600:]).save_html(path)
+    return path.read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "of 300 time steps, [0-9.]+ % have the right label. Always saying [012] would be right in",
+        "Confusion: time steps by true label",
+        "on the diagonal, their mean stay: 0 [0-9.]+ (min|h), 1",
+    ],
+)
+def test_the_page_says_what_matters_in_words(lasting_page, words):
+    assert re.search(words, lasting_page, re.IGNORECASE)
+
+
+def test_the_time_axis_of_the_page_has_times(fitted):
+    times = np.datetime64("2026-01-01T00:00", "ns") + np.arange(300) * np.timedelta64(60, "s")
+    found = replace(evaluate(fitted, X[300:], LABELS[300:]), times=times)
+    axes = report._under_the_signal(found, 0, 300, "A stretch").figure.axes
+    assert axes[-1].get_xlim()[0] == pytest.approx(date2num(times[0]), abs=1e-3)

@@ -134,7 +134,12 @@ class TestRoundTrip:
             "random_state": np.int64(3),
         }
         loaded = from_bytes(to_bytes(DensityRatioHMM(**settings).fit(X, y).model_))
-        assert set(loaded.settings) == {*DensityRatioHMM().get_params(), "scale_reason", "typical_values"}
+        assert set(loaded.settings) == {
+            *DensityRatioHMM().get_params(),
+            "scale_reason",
+            "typical_values",
+            "learned_rows",
+        }
         assert loaded.settings["transition_prior"] == [[2.0, 2.0, "-inf"], [2.0] * 3, [2.0] * 3]
         assert loaded.settings["class_weight"] == [[0, 1.0], [1, 2.0], [2, 0.5]]
         assert loaded.settings["random_state"] == 3

@@ -23,7 +23,7 @@ from ..judging.cross_validation import MOST_ONE_BY_ONE, held_out, sequence_folds
 from ..judging.evaluation import SPOKEN, Evaluation
 from ..judging.number_of_states import select_states
 from ..judging.text_tables import share
-from ..model import METHODS
+from ..model import METHODS, Model
 from . import values
 from .columns import columns_of
 from .errors import InputError
@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> None:
         if y is not None and is_measured:
             folds, words = _folds(options, whole, column, seconds)
             owners = None if column is None or len(whole) == 1 else sequences.arrange(table.owners(kept[column]))
-            _measure(options, estimator, sequences, y, folds, words, owners)
+            _measure(options, estimator, model, sequences, y, folds, words, owners)
     finally:
         say(f"saved {options.output}: {options.output.stat().st_size:,} bytes, fingerprint {model.fingerprint}")
 
@@ -126,6 +126,7 @@ def run(options: argparse.Namespace) -> None:
 def _measure(
     options: argparse.Namespace,
     estimator: DensityRatioHMM,
+    model: Model,
     sequences: Sequences,
     y: npt.NDArray[Any],
     folds: npt.NDArray[np.int64],
@@ -134,7 +135,7 @@ def _measure(
 ) -> None:
     """Say how good models are on rows that they have not learned from, and write the page."""
     try:
-        found = held_out(estimator, estimator.model_, sequences, y, folds, words, owners)
+        found = held_out(estimator, model, sequences, y, folds, words, owners)
     except ValueError as error:
         say(f"held-out accuracy: not measured: {error}")
         return

@@ -8,19 +8,28 @@ import io
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..data.columns import remembered_columns
 from ..data.labels import UNKNOWN
 from ..plotting import calibration, sequence, transitions
 from ..plotting.roc import roc_of_classes
+from ..plotting.style import literal
+from ..plotting.transitions import numbered_map, written_share
 from ..version import __version__
 from .evaluation import SMALLEST, Evaluation
-from .summary import column_names_of, tables_of
-from .text_tables import TextTable, share
+from .summary import column_names_of, mean_stays, tables_of
+from .text_tables import TextTable, lasting, share
 
-#: Frames of a picture of a whole sequence, and of one of a stretch.
+#: Time steps of a picture, at most, and those around an error.
 MOST_FRAMES = 1500
-STRETCH = 120
+AROUND = 60
+
+#: Probability of staying from which on mean stays say more, and states up to which a matrix is drawn.
+LASTING = 0.9
+MOST_DRAWN = 15
 
 #: Stretches that are drawn, worst first.
 N_WORST = 3
@@ -71,15 +80,17 @@ def page(evaluation: Evaluation, title: str) -> str:
         f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd></div>"
         for name, value in [*figures.rows, ["time steps", f"{evaluation.n_frames:,}"]]
     )
+    is_small = len(evaluation.classes) <= MOST_DRAWN
     worst = worst_stretches(evaluation)
     parts = [
         f"<h1>{html.escape(title)}</h1>",
-        f"<p>{html.escape(figures.title)}.</p>",
+        *(f"<p>{html.escape(sentence)}</p>" for sentence in _in_words(evaluation)),
         f'<dl class="figures">{tiles}</dl>',
         "<h2>Labels</h2>",
-        *(_scrolled(table) for table in tables),
+        _confusion(evaluation).as_html() if is_small else "",
+        *(_scrolled(table) for table in tables if not (is_small and table.title.startswith("confusion"))),
         "<h2>Posteriors under the signal</h2>",
-        _under_the_signal(evaluation, *_shown_rows(evaluation)).as_html(),
+        _under_the_signal(evaluation, *_shown_rows(evaluation), "A stretch with the most changes").as_html(),
         "<h2>Detection and calibration</h2>",
         '<div class="pair">',
         *(picture.as_html() for picture in (_roc(evaluation), _calibration(evaluation)) if picture is not None),
@@ -87,10 +98,10 @@ def page(evaluation: Evaluation, title: str) -> str:
         "<h2>Transitions</h2>",
         _transitions(evaluation).as_html(),
         "<h2>Worst stretches</h2>" if worst else "",
-        *(_under_the_signal(evaluation, begin, end, "worst").as_html() for begin, end in worst),
+        *(_under_the_signal(evaluation, begin, end, "A worst stretch").as_html() for begin, end in worst),
         "<h2>The model</h2>",
         *(_scrolled(table) for table in tables_of(evaluation.model)),
-        f"<footer>drhmm {__version__}, model {evaluation.model.fingerprint}</footer>",
+        f"<footer>{html.escape(figures.title)}; drhmm {__version__}, model {evaluation.model.fingerprint}</footer>",
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -106,45 +117,59 @@ def _scrolled(table: TextTable) -> str:
     return f"{opening}{table.as_html()}</div>"
 
 
-def _shown_rows(evaluation: Evaluation) -> tuple[int, int, str]:
+def _in_words(evaluation: Evaluation) -> list[str]:
+    """What matters, for somebody who reads no further."""
+    labels, confusion, counts = evaluation.labels, evaluation.confusion, evaluation.confusion.sum(axis=1)
+    whole = len(evaluation.lengths)
+    rows = f"{evaluation.n_frames:,} time steps" + (f" in {whole:,} sequences" if whole > 1 else "")
+    sentences = [
+        f"Of {rows}, {share(evaluation.accuracy)} have the right label. Always saying {labels[int(counts.argmax())]} "
+        f"would be right in {share(evaluation.baseline)}."
+    ]
+    wrong = confusion - np.diag(np.diagonal(confusion))
+    if wrong.any():
+        true, taken = np.unravel_index(int(wrong.argmax()), wrong.shape)
+        part = share(wrong[true, taken] / counts[true])
+        sentences.append(f"The most frequent mistake: {part} of {labels[true]} is taken for {labels[taken]}.")
+    return [*sentences, *([] if evaluation.hint is None else [evaluation.hint.replace("hint: ", "Note: ", 1)])]
+
+
+def _shown_rows(evaluation: Evaluation) -> tuple[int, int]:
     """The stretch of a sequence that shows the most changes, as long as a picture can hold."""
-    ends = np.cumsum(evaluation.lengths)
     changes = np.concatenate([[0], np.cumsum(np.diff(evaluation.truth) != 0)])
     stretches = [
-        (int(begin), int(min(begin + MOST_FRAMES, end)))
-        for end, length in zip(ends, evaluation.lengths, strict=True)
-        for begin in range(end - length, end, MOST_FRAMES)
+        (begin, min(begin + MOST_FRAMES, int(end)))
+        for end, length in zip(np.cumsum(evaluation.lengths), evaluation.lengths, strict=True)
+        for begin in range(int(end) - length, int(end), MOST_FRAMES)
     ]
-    begin, end = max(stretches, key=lambda rows: changes[rows[1] - 1] - changes[rows[0]])
-    return begin, end, "with the most changes"
+    return max(stretches, key=lambda rows: int(changes[rows[1] - 1] - changes[rows[0]]))
 
 
 def worst_stretches(evaluation: Evaluation) -> list[tuple[int, int]]:
-    """Rows of the stretches of one sequence whose true labels were given the smallest probabilities, worst first."""
+    """Rows around errors of one sequence whose true labels were given the smallest probabilities, worst first.
+
+    Errors that would be in one picture are one stretch.
+    """
+    truth, wrong = evaluation.truth, _wrong(evaluation)
+    if len(wrong) == 0:
+        return []
+    ends = np.cumsum(evaluation.lengths)
+    owners = np.searchsorted(ends, wrong, side="right")
+    begins = np.flatnonzero(np.append(True, (np.diff(wrong) > 2 * AROUND) | (np.diff(owners) > 0)))
+    surprise = -np.log(np.maximum(evaluation.posteriors[wrong, truth[wrong]], SMALLEST))
+    sums, lasts = np.add.reduceat(surprise, begins), np.append(begins[1:], len(wrong)) - 1
+    found = []
+    for k in np.argsort(-sums, kind="stable")[:N_WORST].tolist():
+        end = int(ends[owners[begins[k]]])
+        first = max(int(wrong[begins[k]]) - AROUND, end - evaluation.lengths[owners[begins[k]]])
+        found.append((first, min(int(wrong[lasts[k]]) + AROUND + 1, end, first + MOST_FRAMES)))
+    return found
+
+
+def _wrong(evaluation: Evaluation) -> npt.NDArray[np.int64]:
+    """Rows with a wrong label."""
     known = evaluation.truth != UNKNOWN
-    surprise = np.zeros(len(known))
-    of_truth = evaluation.posteriors[known, evaluation.truth[known]]
-    surprise[known] = -np.log(np.maximum(of_truth, SMALLEST))
-    found: list[tuple[float, int, int]] = []
-    begin = 0
-    for length in evaluation.lengths:
-        width = min(STRETCH, length)
-        own = surprise[begin : begin + length].copy()
-        for _ in range(N_WORST):
-            sums = np.convolve(own, np.ones(width), mode="valid")
-            place = int(sums.argmax())
-            if sums[place] <= 0:
-                break
-            found.append((float(sums[place]), begin + place, begin + place + width))
-            own[place : place + width] = 0.0
-        begin += length
-    has_errors = [one for one in sorted(found, reverse=True) if _errors(evaluation, one[1], one[2]) > 0]
-    return [(first, last) for _, first, last in has_errors[:N_WORST]]
-
-
-def _errors(evaluation: Evaluation, begin: int, end: int) -> int:
-    truth = evaluation.truth[begin:end]
-    return int(((evaluation.posteriors[begin:end].argmax(axis=1) != truth) & (truth != UNKNOWN)).sum())
+    return np.flatnonzero(known & (evaluation.posteriors.argmax(axis=1) != evaluation.truth))
 
 
 def _begin(evaluation: Evaluation, row: int) -> int:
@@ -164,26 +189,46 @@ def _where(evaluation: Evaluation, begin: int, end: int) -> str:
 
 def _under_the_signal(evaluation: Evaluation, begin: int, end: int, kind: str) -> Picture:
     figure = Figure(figsize=(9, 4.3), layout="constrained")
-    framing = evaluation.model.evidence.framing
-    standardised = (evaluation.samples[begin:end] - framing.mean) / framing.scale
-    truth, n_errors = evaluation.truth[begin:end], _errors(evaluation, begin, end)
-    posteriors, dt = evaluation.posteriors[begin:end], evaluation.dt
+    framing, model, rows = evaluation.model.evidence.framing, evaluation.model, slice(begin, end)
+    times, dt = evaluation.times, evaluation.dt
+    has_times = times is not None and times.dtype.kind in "iufM"
     axes = sequence(
-        standardised,
-        posteriors,
-        states={"predicted": posteriors.argmax(axis=1), "true": truth},
+        (evaluation.samples[rows] - framing.mean) / framing.scale,
+        evaluation.posteriors[rows],
+        states={"predicted": evaluation.posteriors[rows].argmax(axis=1), "true": evaluation.truth[rows]},
         names=evaluation.labels,
-        columns=column_names_of(evaluation.model),
-        dt=None if dt is None else dt[begin:end],
+        columns=column_names_of(model),
+        dt=None if dt is None else dt[rows],
+        times=times[rows] if has_times else None,  # type: ignore[index]
         first=begin - _begin(evaluation, begin),
         figure=figure,
     )
     axes[0].set_ylabel("standardised", fontsize=8)
-    known = int((truth != UNKNOWN).sum())
-    named = f"A stretch {kind}" if kind != "worst" else "A worst stretch"
+    if has_times:
+        axes[-1].set_xlabel(literal(remembered_columns(model).get("time", "time")))
+    known, wrong = int((evaluation.truth[rows] != UNKNOWN).sum()), _wrong(evaluation)
+    n_errors = int(((wrong >= begin) & (wrong < end)).sum())
     gaps = "" if dt is None or (dt[begin + 1 : end] == 1).all() else " Dotted lines are gaps in time."
-    words = f"{named}: {_where(evaluation, begin, end)}. Signal, predicted and true labels, and posteriors; "
+    words = f"{kind}: {_where(evaluation, begin, end)}. Signal, predicted and true labels, and posteriors; "
     return Picture(figure, f"{words}{n_errors:,} of {known:,} labelled time steps are wrong.{gaps}", is_wide=True)
+
+
+def _confusion(evaluation: Evaluation) -> Picture:
+    """Time steps by true and predicted label, as numbers on their shares."""
+    figure, axes = _square(len(evaluation.classes))
+    counts = evaluation.confusion
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    written = [[f"{count:,}" for count in row] for row in counts.tolist()]
+    numbered_map(axes, shares, written, evaluation.labels, "predicted", "true")
+    return Picture(
+        figure, "Confusion: time steps by true label (row) and predicted label (column); dark is most of a row"
+    )
+
+
+def _square(n_states: int) -> tuple[Figure, Axes]:
+    size = min(2.2 + 0.7 * n_states, 9)
+    figure = Figure(figsize=(size + 0.3, size), layout="constrained")
+    return figure, figure.subplots()
 
 
 def _roc(evaluation: Evaluation) -> Picture | None:
@@ -208,10 +253,20 @@ def _calibration(evaluation: Evaluation) -> Picture:
 
 
 def _transitions(evaluation: Evaluation) -> Picture:
+    """The chain as probabilities; where states last, how long they do, and where they go then."""
     model = evaluation.model
     matrix = (model if model.tempering is None else model.tempering).transmat
-    size = min(2.2 + 0.7 * len(matrix), 9)
-    figure = Figure(figsize=(size + 0.3, size), layout="constrained")
-    transitions(matrix, names=evaluation.labels, ax=figure.subplots())
-    stays = ", ".join(f"{label} {matrix[state, state]:.3g}" for state, label in enumerate(evaluation.labels[:12]))
-    return Picture(figure, f"Transition probabilities of the model; probability of staying: {stays}.")
+    figure, axes = _square(len(matrix))
+    staying, stays = np.diagonal(matrix), [lasting(stay, model) for stay in mean_stays(model)]
+    told = ", ".join(f"{label} {stay}" for label, stay in zip(evaluation.labels[:12], stays, strict=False))
+    if staying.min() < LASTING or len(matrix) == 1:
+        transitions(matrix, names=evaluation.labels, ax=axes)
+        return Picture(figure, f"Transition probabilities of the model, per time step; mean stay: {told}.")
+    leaving = (matrix - np.diag(staying)) / np.maximum(1 - staying, SMALLEST)[:, None]
+    written = [
+        [stays[i] if i == j else written_share(float(p)) for j, p in enumerate(row)] for i, row in enumerate(leaving)
+    ]
+    numbered_map(axes, leaving, written, evaluation.labels, "to", "from")
+    return Picture(
+        figure, f"Where states go when they end, as shares of the row; on the diagonal, their mean stay: {told}."
+    )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data.checks import Array
 from ..data.columns import remembered_columns
 from ..evidence.pooled import PooledEvidence
 from ..learning.training_frames import QUANTILES, SCALE_REASON, TYPICAL, UNLABELLED
@@ -43,11 +44,16 @@ def tables_of(model: Model) -> list[TextTable]:
     return [*tables, _transitions(model), _learned(model), _tunings(model)]
 
 
+def mean_stays(model: Model) -> Array:
+    """How many time steps each state lasts on average."""
+    chain = model if model.tempering is None else model.tempering
+    with np.errstate(divide="ignore"):
+        return model.durations.mean if model.stages is not None else 1 / (1 - np.diagonal(chain.transmat))
+
+
 def _states(model: Model) -> TextTable:
     chain = model if model.tempering is None else model.tempering
-    leaving = 1 - np.diagonal(chain.transmat)
-    with np.errstate(divide="ignore"):
-        stays = model.durations.mean if model.stages is not None else 1 / leaving
+    stays = mean_stays(model)
     rows = []
     for state, label in enumerate(labels_of(model)):
         shape, minimum = model.durations.shape[state], model.durations.minimum[state]

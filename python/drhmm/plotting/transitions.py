@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 
-from ..data.checks import as_matrix, as_transmat
+from ..data.checks import Array, as_matrix, as_transmat
 from .style import axes_or_new, state_names
 
 
-def _written(probability: float) -> str:
+def written_share(probability: float) -> str:
     """Exact zeros and ones stand out; everything else has two digits that say something."""
     if probability in (0.0, 1.0):
         return str(int(probability))
@@ -45,22 +46,31 @@ def transitions(transmat: Any, *, names: Any = None, ax: Axes | None = None) -> 
     """
     square = as_matrix(transmat, "transmat")
     matrix = as_transmat(square, len(square))
-    labels = state_names(names, len(matrix))
+    labels = [f"state {k}" for k in range(len(matrix))] if names is None else names
+    state_names(labels, len(matrix))
     size = 1.5 + 0.75 * len(matrix)
     axes = axes_or_new(ax, size + 0.3, size)
+    numbered_map(axes, matrix, [[written_share(float(p)) for p in row] for row in matrix], labels, "to", "from")
+    return axes
+
+
+def numbered_map(
+    axes: Axes, shares: Array, written: Sequence[Sequence[str]], labels: Sequence[str], across: str, down: str
+) -> None:
+    """Draw shares (S, S) from light to dark, with something written on each."""
     # Powers below 1 keep rare transitions apart from forbidden ones.
-    axes.imshow(matrix, cmap="Blues", norm=PowerNorm(0.4, vmin=0, vmax=1))
-    for i, j in np.ndindex(*matrix.shape):
-        ink = "white" if matrix[i, j] > 0.3 else "#222222"
-        axes.text(j, i, _written(float(matrix[i, j])), ha="center", va="center", color=ink, fontsize=9)
-    axes.set_xticks(range(len(labels)), labels)
-    if max(map(len, labels)) > 9:
+    axes.imshow(shares, cmap="Blues", norm=PowerNorm(0.4, vmin=0, vmax=1))
+    for i, j in np.ndindex(*shares.shape):
+        ink = "white" if shares[i, j] > 0.3 else "#222222"
+        axes.text(j, i, written[i][j], ha="center", va="center", color=ink, fontsize=9)
+    names = state_names(labels, len(shares))
+    axes.set_xticks(range(len(names)), names)
+    if max(map(len, names)) > 9:
         axes.tick_params(axis="x", labelrotation=45)
         for label in axes.get_xticklabels():
             label.set(ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_xlabel("to")
-    axes.set_ylabel("from")
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel(across)
+    axes.set_ylabel(down)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    return axes
