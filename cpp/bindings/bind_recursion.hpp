@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -210,6 +211,21 @@ std::optional<Steps> bind_draw_paths(const Array& filtered, const Array& transpo
   return paths;
 }
 
+// The last row of each sequence in evidence (T, >= S) += weights (S); a row of NaN counts as zeros.
+void add_at_ends(Array evidence, const Lengths& lengths, const Array& weights) {
+  const Eigen::Map<const Vector> own = vector(weights, "end_weights");
+  rows(evidence, "evidence");
+  Rows out = mutable_rows(evidence);
+  check_lengths(lengths, out.rows());
+  require(own.size() <= out.cols(), "end_weights must have one entry per state");
+  Index end = 0;
+  for (const Index length : lengths) {
+    auto row = out.row((end += length) - 1);
+    if (std::isnan(row[0])) row.setZero();
+    for (Index i = 0; i < own.size(); ++i) row[i] += own[i];
+  }
+}
+
 // An array with one dimension is one row.
 std::optional<Array> bind_normalized(const Array& values, double tolerance) {
   require(values.ndim() == 1 || values.ndim() == 2, "values must have one or two dimensions");
@@ -248,6 +264,16 @@ inline void bind_recursion(py::module_& module) {
   module.def("draw_paths", &bind_draw_paths, py::arg("filtered").noconvert(), py::arg("transposed").noconvert(),
              py::arg("which").noconvert(), py::arg("lengths"), py::arg("uniforms").noconvert(),
              py::arg("n_threads") = 1, "Paths from the posterior, (n, N); None if double holds too little for them.");
+  module.def("add_at_ends", &add_at_ends, py::arg("evidence").noconvert(), py::arg("lengths"),
+             py::arg("end_weights").noconvert(), "Adds weights to the last row of each sequence, in place.");
+  module.def(
+      "first_infinite",
+      [](const Array& values) {
+        const double* const found =
+            std::find_if(values.data(), values.data() + values.size(), [](double value) { return std::isinf(value); });
+        return found == values.data() + values.size() ? Index{-1} : found - values.data();
+      },
+      py::arg("values").noconvert(), "The place of the first infinite number in the flat array, -1 without one.");
   module.def("normalized", &bind_normalized, py::arg("values").noconvert(), py::arg("tolerance"),
              "Rows of probabilities divided by their sums; None if a number or a sum is wrong.");
   module.def(

@@ -166,31 +166,21 @@ class LiveStreams {
   }
 
   // One frame for the only row: (d) -> (n_known), None while there is no answer yet, or a report if it failed.
-  // NotImplemented if x is no plain vector of doubles or dt no plain integer: Python then looks at them closely.
+  // NotImplemented if x is nothing that `read_sample` takes, or dt no plain integer: Python then looks closely.
   py::object step_one(const py::handle& x, const py::handle& dt, const py::object& evaluate) {
     const Index d = streams_.framing().n_columns();
-    // Only plain arrays: a subclass may carry more than numbers, such as a mask.
-    const bool is_plain = Py_TYPE(x.ptr()) == py::detail::npy_api::get().PyArray_Type_;
-    if (!is_plain || !PyLong_CheckExact(dt.ptr())) return not_implemented();
-    const auto array = py::reinterpret_borrow<py::array>(x);
-    constexpr int kPlain = py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_ | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
-    if (array.ndim() != 1 || array.shape(0) != d || (array.flags() & kPlain) != kPlain) return not_implemented();
-    const py::dtype type = array.dtype();
-    if (type.num() != py::detail::npy_api::NPY_DOUBLE_ || type.byteorder() != '=') return not_implemented();
-    const long long steps = PyLong_AsLongLong(dt.ptr());
-    if (steps < 1 || steps > kLongestGap) {
+    const Exclusive guard(busy_);
+    require(streams_.n_rows() == 1, "step_one needs one row");
+    const long long steps = PyLong_CheckExact(dt.ptr()) ? PyLong_AsLongLong(dt.ptr()) : 0;
+    only_.samples.resize(1, d);
+    if (steps < 1 || steps > kLongestGap || !read_sample(x.ptr(), d, only_.samples.data())) {
       PyErr_Clear();
       return not_implemented();
     }
-    const Exclusive guard(busy_);
-    require(streams_.n_rows() == 1, "step_one needs one row");
-    const auto* const sample = static_cast<const double*>(array.data());
-    check_finite({sample, 1, d}, nullptr);
+    check_finite({only_.samples.data(), 1, d}, nullptr);
     const py::object output = new_vector(streams_.n_known());
     auto* const out = static_cast<double*>(static_cast<void*>(py::detail::array_proxy(output.ptr())->data));
     only_.rows.assign(1, 0);
-    only_.samples.resize(1, d);
-    std::copy_n(sample, d, only_.samples.data());
     only_.dt.assign(1, steps);
     const bool has_answer = streams_.row(0).sequence.n_frames() >= streams_.lag();
     const Status status = advance(only_, 1, evaluate, {out, 1, streams_.n_known()}).status;
@@ -235,6 +225,45 @@ class LiveStreams {
 
  private:
   static constexpr std::int64_t kLongestGap = std::int64_t{1} << 53;
+
+  // out (d) <- a plain vector of floats or integers, or a plain list or tuple of them; false for anything else.
+  static bool read_sample(PyObject* x, Index d, double* out) {
+    if (PyList_CheckExact(x) || PyTuple_CheckExact(x)) {
+      if (PySequence_Fast_GET_SIZE(x) != d) return false;
+      PyObject* const* const values = PySequence_Fast_ITEMS(x);
+      for (Index j = 0; j < d; ++j) {
+        if (!PyFloat_Check(values[j]) && !PyLong_CheckExact(values[j])) return false;
+        out[j] = PyFloat_Check(values[j]) ? PyFloat_AS_DOUBLE(values[j]) : PyLong_AsDouble(values[j]);
+        if (out[j] == -1 && PyErr_Occurred()) return false;
+      }
+      return true;
+    }
+    // Only plain arrays: a subclass may carry more than numbers, such as a mask.
+    using Api = py::detail::npy_api;
+    if (Py_TYPE(x) != Api::get().PyArray_Type_) return false;
+    const auto array = py::reinterpret_borrow<py::array>(x);
+    constexpr int kPlain = Api::NPY_ARRAY_C_CONTIGUOUS_ | Api::NPY_ARRAY_ALIGNED_;
+    const py::dtype type = array.dtype();
+    if (array.ndim() != 1 || array.shape(0) != d || (array.flags() & kPlain) != kPlain || type.byteorder() != '=') {
+      return false;
+    }
+    const auto copy = [&](auto of_type) {
+      std::copy_n(static_cast<const decltype(of_type)*>(array.data()), d, out);
+      return true;
+    };
+    switch (type.num()) {
+      case Api::NPY_DOUBLE_:
+        return copy(0.0);
+      case Api::NPY_FLOAT_:
+        return copy(0.0F);
+      case Api::NPY_INT_:
+        return copy(0);
+      case Api::NPY_LONG_:
+        return copy(0L);
+      default:
+        return false;
+    }
+  }
 
   // NaN is a missing sample; infinity is a mistake.
   static void check_finite(const ConstRows& samples, const bool* active) {

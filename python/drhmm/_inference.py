@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -257,8 +256,7 @@ class Inference:
         chain = self._chains[evidence.shape[1] > self.n_states]
         if self.tempering is not None and name in ("smooth", "viterbi"):
             evidence = self.tempering.at_ends(evidence, sequences.lengths)
-        with _rows_of(sequences):
-            return recursion.run(name, chain, evidence, sequences.lengths, sequences.dt, threads, *lag)
+        return _run(name, chain, evidence, sequences, threads, *lag)
 
     def _all_posteriors(
         self, sequences: Sequences, method: str, lag: int | None, threads: int, kind: str | None = None
@@ -469,16 +467,14 @@ class Inference:
         chain = self._chains[0]
         if self.tempering is not None:
             chain = _core.Chain(self.tempering.transmat, self.tempering.startprob)
-        with _rows_of(sequences):
-            together = recursion.run("log_likelihood", chain, evidence, sequences.lengths, sequences.dt, n_threads)
+        together = _run("log_likelihood", chain, evidence, sequences, n_threads)
         return together - np.add.reduceat(alone, begins), np.add.reduceat(present.astype(np.int64), begins)
 
 
-@contextmanager
-def _rows_of(sequences: Sequences) -> Iterator[None]:
-    """Impossible data are reported at the caller's row, also where rows of sequences were interleaved."""
+def _run(name: str, chain: _core.Chain, evidence: Array, sequences: Sequences, threads: int, *lag: int) -> Any:
+    """A recursion of the core; impossible data are reported at the caller's row, also of interleaved sequences."""
     try:
-        yield
+        return recursion.run(name, chain, evidence, sequences.lengths, sequences.dt, threads, *lag)
     except ImpossibleDataError as error:
         raise ImpossibleDataError(error.sequence, error.frame, sequences.row(error.row)) from None
 

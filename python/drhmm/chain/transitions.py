@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .. import _core
 from ..data.checks import (
     LARGEST,
     Array,
@@ -209,11 +210,7 @@ class Tempering(FrozenArrays):
     def at_ends(self, evidence: Array, lengths: Lengths) -> Array:
         """Add the end weights to the evidence (T, S); the unknown has weight 0."""
         evidence = evidence.copy()
-        last = np.cumsum(lengths) - 1
-        n_states = len(self.end_weights)
-        ends = np.where(np.isnan(evidence[last]), 0.0, evidence[last])
-        ends[:, :n_states] += self.end_weights
-        evidence[last] = ends
+        _core.add_at_ends(evidence, lengths, self.end_weights)
         return evidence
 
 

@@ -151,9 +151,9 @@ def as_samples(values: Any, name: str = "X") -> Array:
     for size, what in zip(samples.shape, ("sample", "feature"), strict=True):
         if size == 0:  # the words of scikit-learn
             raise ValueError(f"{name} is empty: 0 {what}(s) (shape={samples.shape}) while a minimum of 1 is required.")
-    infinite = np.isinf(samples)
-    if infinite.any():
-        row, column = np.argwhere(infinite)[0]
+    infinite = _core.first_infinite(samples)
+    if infinite >= 0:
+        row, column = divmod(infinite, samples.shape[1])
         raise ValueError(f"{name} has an infinite value ({samples[row, column]}) at row {row}, column {column}")
     return samples
 

@@ -141,6 +141,8 @@ class NamedColumns:
 
 def column_names(table: Any) -> tuple[Any, ...] | None:
     """Return the column names of a table; None for arrays and anything else."""
+    if type(table) is np.ndarray:
+        return None
     if not hasattr(table, "shape"):
         if hasattr(table, "collect_schema"):
             raise TypeError(f"X is a {type(table).__name__}, whose rows are not there yet; use X.collect()")
@@ -162,6 +164,8 @@ def feature_names_of(X: Any, argument: str = "X") -> tuple[str, ...] | None:
 
     Names are text, and different from one another. The numbers 0..d-1 in order, which pandas gives, are no names.
     """
+    if type(X) is np.ndarray:
+        return None
     if isinstance(X, list | tuple):
         several = {feature_names_of(part, f"{argument}[{k}]") for k, part in enumerate(X) if is_table(part)}
         if len(several) > 1:

@@ -198,7 +198,7 @@ class Stream(_Live):
         ImpossibleDataError
             If the evidence excludes every state that is possible; the stream stays as it was.
         """
-        # The core takes a plain vector and a plain integer as they are; anything else is looked at first.
+        # The core takes plain vectors, lists and tuples of numbers and a plain integer; Python looks at anything else.
         answer = self._step_one(x, dt, self._evaluate)
         if answer is NotImplemented:
             if isinstance(x, Mapping):
