@@ -1,4 +1,4 @@
-"""What a fitted estimator answers, through the model it learned."""
+"""Methods of a fitted estimator that call the model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 def _twin(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """A method of the fitted model as one of the estimator, which has the number of threads among its settings."""
+    """Make an estimator method from a model method; `n_threads` is a setting there."""
     signature = inspect.signature(method)
     has_samples, has_threads = ("X" in signature.parameters), ("n_threads" in signature.parameters)
 
@@ -41,7 +41,7 @@ def _twin(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[An
 
 
 class FittedAnswers:
-    """What an estimator with a fitted ``model_`` can be asked; the answers are the model's."""
+    """Methods of an estimator that its fitted ``model_`` answers."""
 
     n_threads: int | None
     unknown: Any
@@ -53,7 +53,7 @@ class FittedAnswers:
         return self.model_
 
     def _model_for(self, X: npt.ArrayLike) -> Model:
-        """The fitted model, after scikit-learn has compared the names of the columns of X with those of training."""
+        """Return the fitted model after scikit-learn has checked the feature names of X."""
         model = self._fitted_model()
         names = feature_names_of(X)  # a ValueError where scikit-learn ignores names, or raises a TypeError
         if names != model.feature_names and remembered_columns(model):
@@ -97,7 +97,7 @@ class FittedAnswers:
         sample_weight: npt.ArrayLike | None = None,
         method: PathMethod = "smooth",
     ) -> float:
-        """With labels, the share of time steps that `predict` gets right; without, the mean gain of a time step.
+        """Accuracy with labels; mean gain of a time step without.
 
         Parameters
         ----------

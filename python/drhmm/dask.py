@@ -1,8 +1,8 @@
-"""Learning and inference on a Dask cluster: sums over partitions, and partitions that hold whole sequences.
+"""Learning and inference on a Dask cluster.
 
-Needs ``pip install "drhmm[dask]"``. The statistics that least squares and the chain need are sums over time steps, so
-that every partition is read once, on the worker that has it, and what travels is a matrix of the size of the kernel
-centres.
+Needs ``pip install "drhmm[dask]"``. The statistics for least squares and the chain are sums over time steps. Each
+worker reads its partitions once and sends matrices of the size of the kernel centres. Prediction needs partitions of
+whole sequences.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
 __all__ = ["fit", "predict"]
 
-#: Statistics that are added up by one task.
+#: Statistics added up by one task.
 SPLIT_EVERY = 8
 
-#: Pieces that a sample is made of, about.
+#: Approximate number of pieces in a sample.
 N_PIECES = 50
 
 
@@ -162,7 +162,9 @@ def predict(
     n_threads: int = 1,
     whole: bool | None = None,
 ) -> dd.DataFrame:
-    """The table with the state of each row, its probability, and that of the unknown; computed when it is asked for.
+    """Predict the state of each row with its probability and that of the unknown.
+
+    The table is computed on demand.
 
     Parameters
     ----------
@@ -230,7 +232,7 @@ def predict(
 
 @normalize_token.register(Model)  # type: ignore[untyped-decorator]
 def _token(model: Model) -> tuple[object, ...]:
-    """What tells the tasks of one model from those of another."""
+    """Return a token that identifies a model in the names of tasks."""
     return "drhmm.Model", model.fingerprint, model.feature_names
 
 
@@ -243,7 +245,7 @@ def _check_frame(ddf: Any) -> None:
 
 
 def _computed(function: Any, ddf: dd.DataFrame, *arguments: Any) -> list[Any]:
-    """What a function says of every partition, in their order."""
+    """Compute a function on every partition, in order."""
     task = dask.delayed(function, pure=True)
     return list(dask.compute(*(task(part, *arguments) for part in ddf.to_delayed())))
 
@@ -265,8 +267,8 @@ def _check_labels(pieces: Sequence[Pieces], estimator: DensityRatioHMM, label: s
 
 
 def _checked(predicted: dd.DataFrame, sequence: str) -> dd.DataFrame:
-    """The same partitions, of which the last waits until the sequences of all are known, and raises if one is split."""
-    # Fused tasks would be read once for the result and once for the check, by older versions of Dask.
+    """Check that no sequence is split before the last partition is delivered."""
+    # Older versions of Dask would read fused tasks twice, for the result and the check.
     parts = predicted.optimize(fuse=False).to_delayed(optimize_graph=False)
     task, last = dask.delayed(ids_of, pure=True), dask.delayed(after_check, pure=True)
     parts[-1] = last(parts[-1], [task(part, sequence) for part in parts], sequence)
@@ -275,7 +277,7 @@ def _checked(predicted: dd.DataFrame, sequence: str) -> dd.DataFrame:
 
 
 def _by_sequence(ddf: dd.DataFrame, sequence: str) -> dd.DataFrame:
-    """Rows of one sequence in one partition; a shuffle forgets the order, which a column remembers."""
+    """Bring the rows of each sequence into one partition; a column keeps their order."""
     ddf = ddf.assign(**{PLACE: 1})
     return ddf.assign(**{PLACE: ddf[PLACE].cumsum()}).shuffle(on=sequence)
 
@@ -283,7 +285,7 @@ def _by_sequence(ddf: dd.DataFrame, sequence: str) -> dd.DataFrame:
 def _fit_sample(
     estimator: DensityRatioHMM, ddf: dd.DataFrame, columns: Columns, pieces: Sequence[Pieces], sample_size: int
 ) -> tuple[DensityRatioHMM, float | None]:
-    """A copy of the estimator, fitted to a sample, and the time of one step."""
+    """Fit a copy of the estimator to a sample; also return the time of one step."""
     chosen = choose(pieces, estimator.window, sample_size, estimator.random_state)
     everything = sum(map(len, chosen)) == sum(len(part.lengths) for part in pieces)
     task = dask.delayed(take, pure=True)
@@ -296,7 +298,7 @@ def _fit_sample(
     )
     frames = [frame for part in taken for frame in part]
     if not everything:
-        # A piece is a sequence of its own: what lies between two of them is not in the sample.
+        # Each piece is a sequence of its own: the rows between pieces are not in the sample.
         frames = [frame.assign(**{str(columns.sequence): k}) for k, frame in enumerate(frames)]
     sample = pd.concat(frames, ignore_index=True)
     rows, labels, step = read(sample, columns)
@@ -308,7 +310,7 @@ def _fit_sample(
 def _statistics(
     ddf: dd.DataFrame, columns: Columns, evidence: Any, first: DensityRatioHMM, weights: Array | None
 ) -> Statistics:
-    """The statistics of all partitions, added up by a tree of tasks."""
+    """Add up the statistics of all partitions by a tree of tasks."""
     task, merge = dask.delayed(statistics_of, pure=True), dask.delayed(Statistics.merged, pure=True)
     shared = dask.delayed(evidence, traverse=False)
     level: list[Delayed] = [task(part, columns, shared, first.classes_, weights) for part in ddf.to_delayed()]

@@ -1,4 +1,4 @@
-"""Data frames in, data frames out: learning from pandas, polars and Arrow tables, and the states of their rows.
+"""Learning from pandas, polars and Arrow tables, and prediction as tables.
 
 Needs narwhals (``pip install "drhmm[dataframes]"``) and the library of the table.
 """
@@ -97,7 +97,7 @@ def fit(
 
 
 def _to_learn_from(df: Any, **named: Any) -> tuple[Sequences, Columns, npt.NDArray[Any] | None]:
-    """Whole sequences of a table, the columns that they are from with the time of one step, and their labels."""
+    """Read whole sequences, their columns with the time of one step, and labels."""
     frame = as_frame(df)
     columns = Columns.to_learn_from(frame.columns, index=index_of(frame), **named)
     if columns.time is None and getattr(getattr(frame.to_native(), "index", None), "dtype", np.dtype(int)).kind == "M":
@@ -123,10 +123,9 @@ def predict(
     probabilities: bool = False,
     n_threads: int | None = None,
 ) -> IntoDataFrameT:
-    """The table with the state of each row, its probability, and that of the unknown.
+    """Predict the state of each row with its probability and that of the unknown.
 
-    Columns are found by name: a model that was learned from named columns takes these, in whatever order and among
-    whatever others they stand.
+    Columns are found by name, in any order and among any others, if the model has column names.
 
     Parameters
     ----------
@@ -202,7 +201,7 @@ def evaluate(
     unknown: Any = "auto",
     n_threads: int | None = None,
 ) -> Evaluation:
-    """How good a model is on the labelled rows of a data frame, which it should not have learned from.
+    """Evaluate a model on labelled rows of a data frame that it has not learned from.
 
     Parameters
     ----------
@@ -257,7 +256,7 @@ def cross_validate(
     lag: int | None = None,
     random_state: Any = 0,
 ) -> Evaluation:
-    """How good models are on the sequences of a data frame that they have not learned from, all sequences in turn.
+    """Evaluate models on the sequences of a data frame, each held out in turn.
 
     Parameters
     ----------
@@ -317,7 +316,7 @@ def explain(
     features: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> Explanation:
-    """Why a row of a data frame has the state that `predict` gives it.
+    """Explain the state that `predict` gives to a row of a data frame.
 
     Parameters
     ----------
@@ -360,7 +359,7 @@ def rank_columns(
     random_state: Any = None,
     n_threads: int | None = None,
 ) -> ColumnRanking:
-    """How much each column of a data frame matters for the states of its rows.
+    """Rank the columns of a data frame by their importance for the states.
 
     Parameters
     ----------
@@ -400,7 +399,7 @@ def episodes(
     features: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> IntoDataFrameT:
-    """The alarms in the rows of a data frame, as a table with a row for each.
+    """Find the alarms in a data frame; return a table with one row per alarm.
 
     Parameters
     ----------
@@ -457,7 +456,7 @@ def episodes(
 
 
 def _taken(column: nw.Series[Any], rows: list[int]) -> tuple[list[Any], Any]:
-    """Some values of a column, and their type."""
+    """Select values of a column, and its type."""
     return column[rows].to_list(), column.dtype
 
 
@@ -470,6 +469,6 @@ def _fitted(model: Any) -> Model:
 
 
 def _to_infer_from(model: Model, frame: nw.DataFrame[Any], **named: Any) -> tuple[Sequences, Columns]:
-    """Whole sequences of a table, gaps included, by the columns that are named or remembered."""
+    """Read whole sequences and gaps by the given or stored columns."""
     columns = Columns.to_infer_from(model, frame.columns, index=index_of(frame), **named)
     return read_sequences(frame, columns)[0], columns

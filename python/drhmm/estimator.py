@@ -469,7 +469,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         return self
 
     def _adopt(self, model: Model, learned: Learned | None, selection: Selection | None) -> None:
-        """Set every fitted attribute, after all that can fail; what an earlier fit left is gone."""
+        """Replace all fitted attributes of an earlier fit, after everything that can fail."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         self._partial: PartialFit | None = None

@@ -1,10 +1,10 @@
-"""What can go wrong, by name."""
+"""Exceptions of drhmm."""
 
 from __future__ import annotations
 
 
 class ImpossibleDataError(ValueError):
-    """The evidence of one time step contradicts every state that the chain can be in.
+    """The evidence of a time step contradicts all states that the chain allows.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class ImpossibleDataError(ValueError):
 
 
 class ModelFormatError(ValueError):
-    """A file is not a model that this version can read: damaged, incomplete, of another kind or of a newer format.
+    """A file is not a readable model: damaged, incomplete, or of another format.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class ModelFormatError(ValueError):
 
 
 class SnapshotError(ValueError):
-    """Bytes are not a snapshot that this model can resume: damaged, of another model or of a newer format.
+    """Bytes are not a snapshot for this model: damaged, or of another model or format.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The version, and everything else a bug report needs."""
+"""The version, and the facts that a bug report needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PACKAGES = ("numpy", "scikit-learn", "safetensors", "narwhals", "matplotlib", "
 
 
 def show_versions() -> None:
-    """Print the versions of drhmm and of what it uses, the platform, the instruction set and the number of threads.
+    """Print versions of packages, platform, instruction set and number of threads.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The unit of work of a cluster: one pandas frame of rows, as every partition is. No cluster is needed to run it."""
+"""Work on one partition, a pandas frame; needs no cluster."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ..tables.rows import narwhals, plain, read_sequences, times_of
 if TYPE_CHECKING:
     import pandas as pd
 
-#: The column that remembers the order of rows that are moved to other partitions.
+#: Column with the original order of rows that move to other partitions.
 PLACE = "__drhmm_place__"
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """What one partition holds, without its samples.
+    """The contents of one partition, without samples.
 
     ``ids`` are its sequences, ``labels`` its labels. Piece k is ``lengths[k]`` rows of one sequence from row
-    ``begins[k]`` on, rows being ordered by sequence and time; ``counts[k, i]`` of them have the label i.
+    ``begins[k]`` on, in order of sequence and time; ``counts[k, i]`` of them have the label i.
     """
 
     ids: npt.NDArray[Any]
@@ -43,12 +43,12 @@ class Pieces:
 
 
 def settled(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows in the order that they had before they were moved between partitions."""
+    """Restore the order of rows from before they moved between partitions."""
     return frame.sort_values(PLACE, kind="stable").drop(columns=PLACE) if PLACE in frame.columns else frame
 
 
 def in_order(frame: pd.DataFrame, sequence: str | None, time: str | None) -> npt.NDArray[np.int64]:
-    """The order that brings rows of one sequence together, by time where there is one."""
+    """Sort rows by sequence, and by time if there is a time column."""
     order, lengths = group(_ids(frame, sequence), len(frame))
     order = np.arange(len(frame)) if order is None else order
     if time is None:
@@ -59,7 +59,7 @@ def in_order(frame: pd.DataFrame, sequence: str | None, time: str | None) -> npt
 
 
 def pieces_of(frame: pd.DataFrame, columns: Columns, longest: int) -> Pieces:
-    """The sequences and labels of a partition, and its rows in pieces of at most `longest`."""
+    """Return the sequences and labels of a partition, and pieces of at most `longest`."""
     values, codes = _unique(_labels(frame, columns))
     ids = _ids(frame, columns.sequence)
     if len(frame) == 0:
@@ -79,12 +79,12 @@ def pieces_of(frame: pd.DataFrame, columns: Columns, longest: int) -> Pieces:
 
 
 def ids_of(frame: pd.DataFrame, sequence: str) -> npt.NDArray[Any]:
-    """The different sequences of a partition."""
+    """Return the distinct sequences of a partition."""
     return np.asarray(frame[sequence].unique())
 
 
 def first_split(ids: Sequence[npt.NDArray[Any]]) -> tuple[Any, int, int] | None:
-    """The first sequence that is in two partitions, and these; `ids` are the sequences of each."""
+    """Find the first sequence in two partitions; `ids` lists those of each."""
     seen: dict[Any, int] = {}
     for partition, names in enumerate(ids):
         for name in names.tolist():
@@ -95,7 +95,7 @@ def first_split(ids: Sequence[npt.NDArray[Any]]) -> tuple[Any, int, int] | None:
 
 
 def check_whole(ids: Sequence[npt.NDArray[Any]], sequence: str) -> None:
-    """Raise a ValueError for a sequence that is in two partitions, where each should be in one."""
+    """Raise ValueError if a sequence is in two partitions."""
     split = first_split(ids)
     if split is not None:
         name, first, second = split
@@ -105,13 +105,13 @@ def check_whole(ids: Sequence[npt.NDArray[Any]], sequence: str) -> None:
 
 
 def after_check(frame: pd.DataFrame, ids: Sequence[npt.NDArray[Any]], sequence: str) -> pd.DataFrame:
-    """The frame, if every sequence is in one partition."""
+    """Return the frame after checking that sequences are whole."""
     check_whole(ids, sequence)
     return frame
 
 
 def take(frame: pd.DataFrame, columns: Columns, begins: Sequence[int], lengths: Sequence[int]) -> list[pd.DataFrame]:
-    """Some pieces of a partition, copied: a view would keep all of it in memory."""
+    """Copy some pieces of a partition; a view would keep it all in memory."""
     order = in_order(frame, columns.sequence, columns.time)
     pieces = [frame.iloc[order[begin : begin + length]] for begin, length in zip(begins, lengths, strict=True)]
     for piece in pieces:
@@ -120,7 +120,7 @@ def take(frame: pd.DataFrame, columns: Columns, begins: Sequence[int], lengths: 
 
 
 def read(frame: pd.DataFrame, columns: Columns) -> tuple[Sequences, npt.NDArray[Any], float | None]:
-    """Whole sequences of a frame, one after the other and in order, their labels, and the time of one step."""
+    """Read whole sequences of a frame in order, labels, and the time of one step."""
     ordered = frame.iloc[in_order(frame, columns.sequence, columns.time)]
     sequences, step = read_sequences(_narwhal(ordered), columns)
     return sequences, _labels(ordered, columns), step
@@ -129,11 +129,11 @@ def read(frame: pd.DataFrame, columns: Columns) -> tuple[Sequences, npt.NDArray[
 def statistics_of(
     frame: pd.DataFrame, columns: Columns, evidence: PooledEvidence, classes: npt.NDArray[Any], weights: Array | None
 ) -> Statistics:
-    """Sums, class masses and transition counts of one partition of whole sequences."""
+    """Sums, class masses and transition counts of a partition of whole sequences."""
     if len(frame) == 0:
         return Statistics.nothing(evidence)
     rows, labels, _ = read(settled(frame), columns)
-    # A gap in time ends a sequence: nobody knows what happened in it.
+    # A gap in time ends a sequence, as the states within it are unknown.
     sequences = as_sequences(rows.samples, rows.unbroken)
     codes = encode(as_labels(labels, sequences), classes, sequences)
     return Statistics.of(evidence, sequences, codes, None if weights is None else weights[codes])
@@ -142,7 +142,7 @@ def statistics_of(
 def predict_partition(
     frame: pd.DataFrame, model: Model, sequence: str, time: str | None, options: dict[str, Any]
 ) -> pd.DataFrame:
-    """`dataframes.predict` for one partition of whole sequences; rows of a sequence may stand in any order of time."""
+    """Run `dataframes.predict` on one partition of whole sequences, in any order."""
     frame = settled(frame)
     if len(frame) == 0:
         return empty_result(frame, model, options)
@@ -152,7 +152,7 @@ def predict_partition(
 
 
 def empty_result(frame: pd.DataFrame, model: Model, options: dict[str, Any]) -> pd.DataFrame:
-    """The columns of a result, without rows."""
+    """Return the result columns without rows."""
     import pandas
 
     samples = np.asarray(frame[features_of(model, list(frame.columns), options.get("features"))].iloc[:0])
@@ -180,7 +180,7 @@ def _labels(frame: pd.DataFrame, columns: Columns) -> npt.NDArray[Any]:
 
 
 def _unique(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """Different labels in order of appearance, missing ones among them, and the code of each row."""
+    """Return distinct labels in order, missing ones included, and each row's code."""
     import pandas
 
     codes, values = pandas.factorize(labels, use_na_sentinel=False)

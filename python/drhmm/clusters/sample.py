@@ -1,4 +1,4 @@
-"""Which pieces of the sequences make a sample that fits in memory."""
+"""Choice of pieces of sequences for a sample that fits in memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from ..features.frames import random_state_of
 from .partitions import Pieces
 
-#: Rows of every class that a sample should have.
+#: Wanted rows per class in a sample.
 CLASS_ROWS = 100
 
 
 def choose(pieces: Sequence[Pieces], window: int, sample_size: int, seed: Any) -> list[list[int]]:
-    """The pieces of each partition that make the sample."""
+    """Choose the pieces of each partition for the sample."""
     places = [(p, k) for p, part in enumerate(pieces) for k in range(len(part.lengths))]
     lengths = np.array([pieces[p].lengths[k] for p, k in places])
     if lengths.sum() <= sample_size:

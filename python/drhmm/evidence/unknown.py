@@ -280,7 +280,7 @@ def shrinkage(centered: Array, weights: Array, covariance: Array, target: Array)
 def learn_densities(
     frames: Array, targets: Array, weights: Array, width: float, random_state: np.random.RandomState
 ) -> Densities:
-    """Learn class Gaussians and kernels from frames (N, D), states (N, S), weights (N,).
+    """Learn class Gaussians and kernels from frames (N, D) and states (N, S).
 
     The covariance that all classes share is shrunk to a multiple of the identity, that of each class to it.
     """

@@ -1,1 +1,1 @@
-"""How good a model is, and why it says what it says."""
+"""Judging: evaluation, cross-validation, numbers of states and explanations."""

@@ -1,4 +1,4 @@
-"""Cross-validation over whole sequences: each is labelled by a model that has not learned from it."""
+"""Cross-validation over whole sequences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..tuning.folds import N_FOLDS, contiguous_folds, drawn_folds
 from .evaluation import Evaluation, evaluation_of
 from .text_tables import printable
 
-#: Sequences that are held out one by one by default, at most.
+#: The most sequences that are held out one by one by default.
 MOST_ONE_BY_ONE = 10
 
 Folds = npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ def cross_validate(
     lag: int | None = None,
     random_state: Any = 0,
 ) -> Evaluation:
-    """How good models are on whole sequences that they have not learned from, all sequences in turn.
+    """Evaluate models on whole sequences, each held out in turn.
 
     The sequences are divided into parts. Each part is labelled by a model that has learned from the other parts, and
     the figures are those of all parts together. A single sequence is cut into blocks.
@@ -103,7 +103,10 @@ def cross_validate(
 def sequence_folds(
     lengths: Lengths, n_folds: int | None, random: np.random.RandomState, what: str = "sequences", name: str = "n_folds"
 ) -> tuple[Folds, str]:
-    """The part of each row, and the parts in words: whole sequences, or blocks where there is one sequence."""
+    """Return the part of each row and a description of the parts.
+
+    Parts are whole sequences, or blocks of a single sequence.
+    """
     if n_folds is not None:
         check_integer(n_folds, name, low=2)
     if len(lengths) == 1:
@@ -131,9 +134,9 @@ def held_out(
     method: str = "smooth",
     lag: int | None = None,
 ) -> Evaluation:
-    """The figures of the rows of all folds together, each fold by a model that has learned from all other rows.
+    """Evaluate the rows of all folds, each by a model of all other rows.
 
-    Rows of the fold -1 are never held out. The model has learned from all rows, and says which classes there are.
+    Rows of the fold -1 are never held out. The given model has learned from all rows, and defines the classes.
     """
     truth = encode(labels, model.classes, sequences, allow_unknown=True, unknown=estimator.unknown)
     code_of = {label: code for code, label in enumerate(model.classes.tolist())}
@@ -158,7 +161,7 @@ def held_out(
 
 
 def _learned(estimator: DensityRatioHMM, train: Sequences, labels: npt.NDArray[Any], fold: int) -> Model:
-    """A model of some sequences; warnings are those of the model of all sequences."""
+    """Fit a model to some sequences without the warnings of the model of all."""
     samples = train.samples.astype(train.dtype, copy=False)
     other = clone(estimator).set_params(verbose=False)
     try:
@@ -171,7 +174,7 @@ def _learned(estimator: DensityRatioHMM, train: Sequences, labels: npt.NDArray[A
 
 
 def _warn_of_lost_classes(model: Model, truth: npt.NDArray[np.int64], own: npt.NDArray[np.bool_]) -> None:
-    """Warn of labels that are in one part only: nobody can learn them from the others."""
+    """Warn of labels in one part only, which the other parts cannot teach."""
     lost = np.setdiff1d(truth[own], truth[~own])
     for label in model.classes[lost[lost >= 0]].tolist():
         warn(

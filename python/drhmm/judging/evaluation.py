@@ -1,4 +1,4 @@
-"""How good a model is: accuracy, calibration, classes and segments on labelled sequences."""
+"""Evaluation on labelled sequences: accuracy, calibration, classes and segments."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 #: Intervals of probability for the calibration error.
 N_BINS = 10
 
-#: The smallest probability that the log loss counts.
+#: Lower limit of probabilities in the log loss.
 SMALLEST = 1e-15
 
-#: Sequences whose accuracy is in the table, at most.
+#: The most sequences in the table of accuracies.
 MOST_NAMED = 20
 
-#: By how much smoothing must be worse than filtering or single time steps for a hint.
+#: Loss of accuracy by smoothing, against filtering or single time steps, that calls for a hint.
 CLEARLY = 0.01
 
 #: The share of rows that a model learned from without a hint.
@@ -43,7 +43,7 @@ SPOKEN = {"smooth": "smoothed", "filter": "filtered", "frame": "without the chai
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(Shown):
-    """How good a model is on labelled sequences; prints as tables, also in a notebook.
+    """Results on labelled sequences; prints as tables, also in a notebook.
 
     Attributes
     ----------
@@ -136,12 +136,12 @@ class Evaluation(Shown):
 
     @property
     def baseline(self) -> float:
-        """The accuracy of always saying the most frequent class of these time steps."""
+        """The accuracy of always predicting the most frequent class."""
         return float(self.confusion.sum(axis=1).max() / self.n_frames)
 
     @property
     def sequence_accuracies(self) -> dict[Any, float]:
-        """The accuracy of each sequence by its name, NaN where it has no label; empty where names are not known."""
+        """The accuracy of each sequence by name; NaN without labels, empty without names."""
         return {name: accuracy for name, (_, accuracy) in self._by_sequence().items()}
 
     @property
@@ -165,7 +165,7 @@ class Evaluation(Shown):
         )
 
     def _by_sequence(self) -> dict[Any, tuple[int, float]]:
-        """Labelled time steps and accuracy of each sequence, in order of appearance."""
+        """Number of labelled time steps and accuracy of each sequence, in order."""
         if self.sequence_names is None:
             return {}
         first, codes = numbered_by_appearance(self.sequence_names, "sequence_names")
@@ -184,7 +184,7 @@ class Evaluation(Shown):
         return [["by sequence", f"{share(min(accuracies))} to {share(max(accuracies))}"]] if len(accuracies) > 1 else []
 
     def _sequence_table(self) -> list[TextTable]:
-        """The accuracy of each of several sequences."""
+        """The accuracies of the sequences."""
         rows = [
             [printable(name), f"{count:,}", share(accuracy) if count > 0 else "-"]
             for name, (count, accuracy) in self._by_sequence().items()
@@ -195,7 +195,7 @@ class Evaluation(Shown):
         return [TextTable(f"sequences{left_out}", ["sequence", "time steps", "accuracy"], rows[:MOST_NAMED])]
 
     def tables(self) -> list[TextTable]:
-        """All figures."""
+        """All results as tables."""
         labels = self.labels
         bridges = "; time steps without a label count only between equal labels" if self.n_left_out else ""
         left_out = f", {self.n_left_out:,} without a label left out" if self.n_left_out else ""
@@ -245,7 +245,7 @@ class Evaluation(Shown):
         return super().__str__() + ("" if self.hint is None else f"\n\n{self.hint}")
 
     def as_dict(self) -> dict[str, Any]:
-        """All figures as JSON can hold them, None for NaN."""
+        """All results as JSON values; NaN becomes None."""
         scores = ("accuracy", "baseline", "macro_f1", "log_loss", "calibration_error")
         figures: dict[str, Any] = {name: getattr(self, name) for name in ("n_frames", "n_left_out", "method", *scores)}
         figures["classes"] = self.labels
@@ -261,7 +261,7 @@ class Evaluation(Shown):
         return figures | {"method_accuracies": dict(self.method_accuracies)}
 
     def save_html(self, path: str | os.PathLike[str], *, title: str = "How good the model is") -> None:
-        """Write one page with all figures and pictures, which needs nothing but a browser.
+        """Write one page with all results and pictures that needs only a browser.
 
         Pictures are of posteriors under the signal, ROC curves, calibration, transitions and the worst stretches; needs
         matplotlib.
@@ -292,7 +292,7 @@ def evaluate(
     unknown: Any = "auto",
     n_threads: int | None = None,
 ) -> Evaluation:
-    """How good a model is on labelled sequences, which it should not have learned from.
+    """Evaluate a model on labelled sequences that it has not learned from.
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ def of_sequences(
     n_threads: int | None,
     names: npt.NDArray[Any] | None = None,
 ) -> Evaluation:
-    """The figures of labels, one per row in the order of the caller; names of sequences, one per row in their order."""
+    """Evaluate labels, one per row in the caller's order, and names of sequences."""
     model.check_method(method, METHODS, lag)
     truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=unknown)
     threads = thread_count(n_threads)
@@ -414,7 +414,7 @@ def evaluation_of(
 
 
 def _segments(codes: Codes, lengths: Lengths, n_states: int) -> tuple[npt.NDArray[np.int64], Array]:
-    """Number and mean length of stretches of one state, those of -1 between two equal states among them."""
+    """Number and mean length of segments; -1 between equal states belongs to them."""
     states = bridged(codes, lengths)
     begins = np.ones(len(states), dtype=bool)
     begins[1:] = states[1:] != states[:-1]

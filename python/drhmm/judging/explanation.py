@@ -1,4 +1,4 @@
-"""Why a time step has its label: how the log odds of the two likeliest states came about."""
+"""Explanation of labels: parts of the log odds of the two likeliest states."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
     from ..model import Model
 
-#: Columns up to which every subset of them is tried.
+#: The most columns for trying all subsets.
 MOST_EXACT = 9
 
-#: Orders of the columns that are tried beyond, each of them forwards and backwards.
+#: Number of random orders of more columns, each forwards and backwards.
 N_ORDERS = 32
 
-#: Rows that are evaluated at once.
+#: Rows per evaluation.
 _BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
 class Explanation(Shown):
-    """How the log odds of the two likeliest states of one time step came about, in nats.
+    """Parts of the log odds of the two likeliest states of a time step, in nats.
 
-    ``past + frame + future`` are the log odds; ``average + sum(columns.values())`` is what the time step itself says;
-    so is ``sum(members.values())``.
+    ``past + frame + future`` are the log odds; ``average + sum(columns.values())`` is the evidence of the time step
+    itself; so is ``sum(members.values())``.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Explanation(Shown):
     missing: str | None = None
 
     def tables(self) -> list[TextTable]:
-        """The same for people."""
+        """The explanation as tables."""
         one, other = printable(self.label), printable(self.other)
         unknown = "" if self.novelty is None else f"unknown ({share(self.novelty)}), or if it is known, "
         labels = f"{one} ({share(self.probability)}) rather than {other} ({share(self.other_probability)})"
@@ -130,7 +130,7 @@ class Explanation(Shown):
 
 @dataclass(frozen=True)
 class ColumnRanking(Shown):
-    """How much each column matters, over many time steps.
+    """The importance of each column over many time steps.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class ColumnRanking(Shown):
     n_frames: int
 
     def table(self) -> TextTable:
-        """The same for people."""
+        """The ranking as a table."""
         rows = [[name, f"{value:.3f}"] for name, value in self.columns.items()]
         return TextTable(f"how much each column matters, in {self.n_frames:,} time steps", ["column", "nats"], rows)
 
@@ -167,7 +167,7 @@ class ColumnRanking(Shown):
 
 
 def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> Explanation:
-    """The explanation of the time step at a place among the rows of whole sequences."""
+    """Explain the time step at a position among the rows of whole sequences."""
     _check_choice(model)
     own = _own_sequence(sequences, place)
     at = place - own.start
@@ -213,7 +213,7 @@ def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> E
 
 
 def rank_columns(model: Model, sequences: Sequences, n_frames: int, random_state: Any, n_threads: int) -> ColumnRanking:
-    """How much columns matter in time steps that are drawn without repetition."""
+    """Rank columns over time steps drawn without replacement."""
     _check_choice(model)
     check_integer(n_frames, "n_frames", low=1)
     random = random_state_of(random_state)
@@ -245,7 +245,7 @@ def _check_choice(model: Model) -> None:
 
 
 def _difference(one: float, other: float) -> float:
-    """One minus the other; 0 for infinities of the same sign."""
+    """Subtract; 0 for infinities of the same sign."""
     return 0.0 if math.isinf(one) and one == other else one - other
 
 
@@ -256,13 +256,13 @@ def _own_sequence(sequences: Sequences, place: int) -> slice:
 
 
 def _alone(sequences: Sequences, own: slice) -> Sequences:
-    """One of the sequences."""
+    """Select one sequence."""
     dt = None if sequences.dt is None else np.ascontiguousarray(sequences.dt[own])
     return Sequences(sequences.samples[own], [own.stop - own.start], np.float64, dt=dt)
 
 
 def _samples(model: Model, alone: Sequences, at: int) -> Array:
-    """The samples that the frame is made of; fewer than the window has where the sequence begins, or a gap ends."""
+    """Return the samples of a frame, fewer at the start of a sequence or after a gap."""
     begins = np.cumsum([0, *alone.unbroken])
     begin = begins[np.searchsorted(begins, at, side="right") - 1]
     return alone.samples[max(at - model.window + 1, int(begin)) : at + 1]
@@ -270,14 +270,14 @@ def _samples(model: Model, alone: Sequences, at: int) -> Array:
 
 @dataclass(frozen=True)
 class _Piece:
-    """The samples (L, d) that the evidence of one time step depends on, and its place among them."""
+    """The samples (L, d) that the evidence of a time step uses, and its position."""
 
     samples: Array
     at: int
 
 
 def _piece(model: Model, alone: Sequences, at: int) -> _Piece | None:
-    """The piece of a sequence that a time step needs; None where the time step is missing."""
+    """Return the piece of a sequence for a time step; None if it is missing."""
     window = _samples(model, alone, at)
     if len(window) < model.window or np.isnan(window).any():
         return None
@@ -288,12 +288,12 @@ def _piece(model: Model, alone: Sequences, at: int) -> _Piece | None:
     part = int(np.searchsorted(begins, at, side="right"))
     first = max(int(begins[part - 1]), at - max(history, model.window) + 1)
     while first > begins[part - 1] and np.isnan(alone.samples[first]).any():
-        first -= 1  # a NaN stands for the value before it
+        first -= 1  # a NaN takes the value before it
     return _Piece(alone.samples[first : min(at + AHEAD + 1, int(begins[part]))], at - first)
 
 
 def _missing(model: Model, alone: Sequences, at: int) -> str:
-    """In words, why there is no frame."""
+    """Explain in words why a frame is missing."""
     window = _samples(model, alone, at)
     if len(window) < model.window:
         return f"as window={model.window} needs more samples before it"
@@ -302,7 +302,7 @@ def _missing(model: Model, alone: Sequences, at: int) -> str:
 
 
 def _evaluated(model: Model, pieces: Array, at: int, n_threads: int, evidence: Any = None) -> Array:
-    """Log ratios (n, S) of the time step `at` of pieces (n, L, d)."""
+    """Return log ratios (n, S) of the time step `at` of pieces (n, L, d)."""
     source = model.evidence if evidence is None else evidence
     if isinstance(source, PooledEvidence):
         parts = [source.log_ratios_at(pieces[k : k + _BLOCK], at, n_threads) for k in range(0, len(pieces), _BLOCK)]
@@ -313,7 +313,10 @@ def _evaluated(model: Model, pieces: Array, at: int, n_threads: int, evidence: A
 
 
 def _backgrounds(model: Model) -> tuple[Array, Array]:
-    """Typical samples (k, d), the medians of the states, and their weights; the mean of all without a record."""
+    """Typical samples (k, d), the medians of the states, with weights.
+
+    Without a record, the mean of all.
+    """
     record = np.array(model.settings.get(TYPICAL), dtype=object)
     if record.shape == (model.n_states, model.n_features, len(QUANTILES)):
         medians = record[:, :, 1]
@@ -326,11 +329,10 @@ def _backgrounds(model: Model) -> tuple[Array, Array]:
 def _by_column(
     model: Model, piece: _Piece, one: int, other: int, random: np.random.RandomState, n_threads: int
 ) -> tuple[float, Array]:
-    """What typical frames say, and what each column adds to it until all are those of the frame.
+    """Shapley values of the columns, and the mean log ratio of typical frames.
 
-    The value of a set of columns is the mean log ratio of frames that have these columns from the frame, and
-    the others from typical samples. A Shapley value is the mean over all orders of what a column adds to those before
-    it.
+    The value of a set of columns is the mean log ratio of frames that have these columns from the frame, and the others
+    from typical samples. A Shapley value is the mean contribution of a column over all orders.
     """
     n = model.n_features
     if n <= MOST_EXACT:
@@ -362,7 +364,7 @@ def _by_column(
 def _mean_ratio(
     model: Model, piece: _Piece, masks: npt.NDArray[np.bool_], one: int, other: int, n_threads: int
 ) -> Array:
-    """Log ratio of two states for each set of columns (rows of masks), averaged over typical samples."""
+    """Mean log ratio of two states over typical samples, per set of columns (mask)."""
     samples, weights = _backgrounds(model)
     total = np.zeros(len(masks))
     for sample, weight in zip(samples, weights, strict=True):
@@ -373,7 +375,7 @@ def _mean_ratio(
 
 
 def _by_member(model: Model, piece: _Piece, one: int, other: int, n_threads: int) -> dict[str, float]:
-    """What each member of the evidence says of the time step, and the prior shift."""
+    """The contribution of each member of the evidence and of the prior shift."""
     evidence = model.evidence
     if not isinstance(evidence, PooledEvidence):
         ratios = _evaluated(model, piece.samples[None], piece.at, n_threads)[0]

@@ -1,4 +1,4 @@
-"""How many states a sequence has: models side by side, compared on what they did not learn from."""
+"""The choice of the number of states on held-out sequences."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from .text_tables import Shown, TextTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Stretches that sequences are cut into where there are fewer sequences.
+#: Number of stretches, if there are fewer sequences.
 FEWEST_UNITS = 10
-#: The least share that further states must reach of the gain that states of full use would have.
+#: The least gain of further states, as a share of that of equally useful ones.
 WORTH_HAVING = 0.25
-#: Standard errors that the largest gain must be above 0, the gain of one state.
+#: Standard errors by which the largest gain must exceed 0, the gain of one state.
 ERRORS_ABOVE_ONE = 2.0
 
 
 @dataclass(frozen=True)
 class StateNumbers(Shown):
-    """Held-out gains of models with different numbers of states, and the number that they speak for.
+    """Held-out gains by number of states, and the chosen number.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class StateNumbers(Shown):
     reason: str
 
     def table(self) -> TextTable:
-        """The same for people; errors are those of the differences, which the choice goes by."""
+        """The gains as a table; errors are those of the differences, as in the choice."""
         best, rows = int(self.gains.argmax()), []
         for k, count in enumerate(self.candidates.tolist()):
             marks = ["chosen"] * (count == self.n_states) + ["largest gain"] * (k == best)
@@ -110,10 +110,10 @@ def select_states(
     n_threads: int | None = None,
     verbose: bool = False,
 ) -> StateNumbers:
-    """Choose the number of states without labels, by what models make of sequences they did not learn from.
+    """Choose the number of states without labels by the gain on held-out sequences.
 
-    For each number, EM learns from a part of the sequences, and the rest is scored by `Model.gain`; in turn, so that
-    every sequence is scored once. Where there are few sequences, long blocks take their place.
+    For each number, EM learns from a part of the sequences, and `Model.gain` scores the rest; in turn, so that every
+    sequence is scored once. If there are few sequences, long blocks take their place.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def select_states(
 
 
 def _units(lengths: Lengths, window: int, n_folds: int) -> tuple[list[tuple[int, int]], str]:
-    """Rows of the units that are held out together, and what they are."""
+    """Return the rows of the units that are held out together, and their name."""
     ends = np.cumsum(lengths)
     whole = [(int(end - length), int(end)) for end, length in zip(ends, lengths, strict=True)]
     if len(whole) >= FEWEST_UNITS:
@@ -211,7 +211,7 @@ def _units(lengths: Lengths, window: int, n_folds: int) -> tuple[list[tuple[int,
 
 
 def _taken(sequences: Sequences, parts: list[tuple[int, int]]) -> Sequences:
-    """Some rows, each part a sequence of its own."""
+    """Select rows, each part a sequence of its own."""
     rows = np.concatenate([np.arange(begin, end) for begin, end in parts])
     return Sequences(
         np.ascontiguousarray(sequences.samples[rows]), [end - begin for begin, end in parts], sequences.dtype
@@ -221,9 +221,9 @@ def _taken(sequences: Sequences, parts: list[tuple[int, int]]) -> Sequences:
 def _held_out(
     settings: DensityRatioHMM, n_states: int, train: Sequences, test: Sequences, n_threads: int
 ) -> tuple[Array, npt.NDArray[np.int64]]:
-    """The summed gain of every held-out unit, and the number of its time steps."""
+    """Return the summed gain and number of time steps of every held-out unit."""
     with warnings.catch_warnings():
-        # Of states that run empty and of EM that does not end: their gains tell.
+        # Ignore warnings of empty states and of unfinished EM, which show in the gains.
         warnings.simplefilter("ignore")
         model = clone(settings).set_params(n_states=n_states).fit(train.samples, lengths=train.lengths).model_
     gains, counts = model.sequence_gains(test, n_threads)

@@ -1,4 +1,4 @@
-"""One page about how good a model is: figures, tables and pictures, without scripts and without the network."""
+"""The HTML report: figures, tables and pictures without scripts or network."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AROUND = 60
 LASTING = 0.9
 MOST_DRAWN = 15
 
-#: Stretches that are drawn, worst first.
+#: Number of worst stretches.
 N_WORST = 3
 
 _STYLE = """
@@ -56,14 +56,14 @@ footer { color: #55606c; font-size: .85rem; margin: 2rem 0 1rem; overflow-wrap: 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, what it shows in words, and whether it is too wide for a phone."""
+    """A figure, its description, and whether it is too wide for a phone."""
 
     figure: Figure
     words: str
     is_wide: bool = False
 
     def as_html(self) -> str:
-        """The picture inside the page."""
+        """Return the picture as HTML."""
         buffer = io.BytesIO()
         self.figure.savefig(buffer, format="png", dpi=110)
         content = base64.b64encode(buffer.getvalue()).decode()
@@ -74,7 +74,7 @@ class Picture:
 
 
 def page(evaluation: Evaluation, title: str) -> str:
-    """The page as HTML."""
+    """Return the page as HTML."""
     figures, *tables = evaluation.tables()
     tiles = "".join(
         f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd></div>"
@@ -135,7 +135,7 @@ def _in_words(evaluation: Evaluation) -> list[str]:
 
 
 def _shown_rows(evaluation: Evaluation) -> tuple[int, int]:
-    """The stretch of a sequence that shows the most changes, as long as a picture can hold."""
+    """Choose the stretch of a sequence with the most changes that fits a picture."""
     changes = np.concatenate([[0], np.cumsum(np.diff(evaluation.truth) != 0)])
     stretches = [
         (begin, min(begin + MOST_FRAMES, int(end)))
@@ -173,13 +173,13 @@ def _wrong(evaluation: Evaluation) -> npt.NDArray[np.int64]:
 
 
 def _begin(evaluation: Evaluation, row: int) -> int:
-    """The first row of the sequence of a row."""
+    """Return the first row of the row's sequence."""
     begins = np.cumsum([0, *evaluation.lengths])
     return int(begins[np.searchsorted(begins, row, side="right") - 1])
 
 
 def _where(evaluation: Evaluation, begin: int, end: int) -> str:
-    """The place of rows, in words."""
+    """Describe the place of rows."""
     first = _begin(evaluation, begin)
     number = int(np.searchsorted(np.cumsum(evaluation.lengths), begin, side="right"))
     inside = f"time steps {begin - first:,} to {end - 1 - first:,}"
@@ -232,7 +232,7 @@ def _square(n_states: int) -> tuple[Figure, Axes]:
 
 
 def _roc(evaluation: Evaluation) -> Picture | None:
-    """Each class against all others, where both occur."""
+    """Draw each class against all others, where both occur."""
     known = evaluation.truth != UNKNOWN
     figure = Figure(figsize=(4.8, 4.8), layout="constrained")
     found = roc_of_classes(figure.subplots(), evaluation.truth[known], evaluation.posteriors[known], evaluation.labels)

@@ -1,4 +1,4 @@
-"""What a model learned, for people: states, typical values, transitions, and what cross-validation chose."""
+"""The summary of a model: states, typical values, transitions and tunings."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from ..live.streams import Stream
     from ..model import Model
 
-#: Columns whose typical values are shown, at most.
+#: The most columns of typical values.
 MOST_COLUMNS = 40
 
-#: States up to which all transitions are shown, and how many of the likeliest beyond.
+#: The most states for showing all transitions, and the number of likeliest ones beyond.
 MOST_SHOWN = 10
 LIKELIEST = 3
 
 
 def labels_of(model: Model) -> list[str]:
-    """The labels of the states as text."""
+    """Return the labels of the states as text."""
     return [printable(label) for label in model.classes.tolist()]
 
 
 def column_names_of(model: Model) -> list[str]:
-    """The names of the columns, or their places."""
+    """Return the names of the columns, or their numbers."""
     names = model.feature_names or [f"column {place}" for place in range(model.n_features)]
     return [printable(name) for name in names]
 
 
 def tables_of(model: Model) -> list[TextTable]:
-    """Everything that a summary says."""
+    """Return all tables of the summary."""
     tables = [_states(model)]
     typical = np.array(model.settings.get(TYPICAL), dtype=object)
     if typical.shape == (model.n_states, model.n_features, len(QUANTILES)):
@@ -120,7 +120,7 @@ def _learned(model: Model) -> TextTable:
 
 
 def _tunings(model: Model) -> TextTable:
-    """How much each member, the chain and the class shares count in each kind of answer."""
+    """The weights of members, chain and class shares for each kind of answer."""
     tunings = model.tunings
     members = list(tunings["smooth"].scales)
     rows = [[name, *(short(tuning.scales.get(name, 0.0)) for tuning in tunings.values())] for name in members]
@@ -130,17 +130,17 @@ def _tunings(model: Model) -> TextTable:
 
 
 def as_text(model: Model) -> str:
-    """The summary as text."""
+    """Format the summary as text."""
     return "\n\n".join(table.as_text() for table in tables_of(model))
 
 
 def as_html(model: Model) -> str:
-    """The summary for a notebook."""
+    """Format the summary for a notebook."""
     return "<div>" + "".join(table.as_html() for table in tables_of(model)) + "</div>"
 
 
 def stream_as_html(stream: Stream) -> str:
-    """A stream for a notebook: how far it is, and what it makes of the newest time step."""
+    """Format a stream for a notebook: its progress and its newest posterior."""
     count = "1 time step" if stream.n_frames == 1 else f"{stream.n_frames:,} time steps"
     rows = [[label, share(p)] for label, p in zip(labels_of(stream.model), stream.posterior, strict=True)]
     if stream.model.novelty is not None:

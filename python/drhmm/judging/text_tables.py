@@ -1,4 +1,4 @@
-"""Small tables for people, as text and as HTML."""
+"""Small tables as text and HTML."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 def printable(label: Any) -> str:
-    """A label as it is, or with its control characters spelt out."""
+    """Escape control characters of a label."""
     text = str(label)
     return text if text.isprintable() else repr(text)
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A title, the names of the columns, and rows of text; the first column holds names, the others figures."""
+    """A title, column names, and rows of text; names in the first column."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     def as_text(self) -> str:
-        """Lines with columns that stand under one another."""
+        """Format the table with aligned columns."""
         lines = [list(self.columns), *map(list, self.rows)] if any(self.columns) else list(map(list, self.rows))
         widths = [max(len(line[place]) for line in lines) for place in range(len(self.columns))]
         text = [self.title] if self.title else []
@@ -44,7 +44,7 @@ class TextTable:
         return "\n".join(text)
 
     def as_html(self) -> str:
-        """A table that a screen reader understands: the first cell of a row is its heading."""
+        """Format the table as HTML with row headings, for screen readers, too."""
         head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in self.columns)
         body = "".join(
             f'<tr><th scope="row">{html.escape(row[0])}</th>'
@@ -58,7 +58,7 @@ class TextTable:
 
 
 class Shown:
-    """Prints as the tables of its method `tables`, or as that of `table`, also in a notebook."""
+    """Base of results that print as their `tables` or `table`, also in a notebook."""
 
     def _tables(self: Any) -> list[TextTable]:
         return self.tables() if hasattr(self, "tables") else [self.table()]
@@ -71,7 +71,7 @@ class Shown:
 
 
 def short(value: float) -> str:
-    """A number with three digits that say something."""
+    """Format a number with three significant digits."""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
@@ -87,5 +87,5 @@ def lasting(steps: float, model: Model) -> str:
 
 
 def share(value: float) -> str:
-    """A share of all in per cent."""
+    """Format a share in per cent."""
     return f"{100 * value:.1f} %"

@@ -1,4 +1,4 @@
-"""Labelled blocks one after the other, or side by side: Gram statistics and transition counts that add up."""
+"""Learning in blocks: Gram statistics and transition counts that add up."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ..features.frames import complete_rows
 from ..model import Model
 from .context import context_sums
 
-#: Settings that may change between blocks: labelled blocks give the same model whatever they are.
+#: Settings that may change between blocks, as they do not affect the model.
 FREE = ("n_threads", "verbose", "max_iter", "tol", "n_init", "em_update")
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Everything that a pool and its chain need of labelled blocks: sums over frames.
+    """Sums over the frames of labelled blocks, for a pool and its chain.
 
     ``sums`` are those of each member, ``mass`` (S,) the weight of each class, ``counts`` (S, S) the transitions,
-    ``starts`` (S,) the first states of sequences, ``stays`` how long states lasted.
+    ``starts`` (S,) the first states of sequences, ``stays`` the lengths of stays.
     """
 
     sums: dict[str, Sums]
@@ -42,7 +42,7 @@ class Statistics:
 
     @classmethod
     def of(cls, evidence: PooledEvidence, sequences: Sequences, codes: Codes, weights: Array | None) -> Statistics:
-        """Of one block of whole sequences, with what `evidence` takes its sums with."""
+        """Return the statistics of one block of whole sequences for given members."""
         frames = evidence.framing.frames(sequences.samples, sequences.unbroken)
         rows = np.flatnonzero(complete_rows(frames))
         given = np.ones(len(rows)) if weights is None else np.ascontiguousarray(weights[rows])
@@ -56,7 +56,7 @@ class Statistics:
 
     @classmethod
     def nothing(cls, evidence: PooledEvidence) -> Statistics:
-        """Of no block."""
+        """Return the statistics of no block."""
         frames, no_codes = np.empty((0, evidence.framing.window * evidence.framing.n_columns)), np.empty(0, np.int64)
         counts = np.zeros((evidence.n_states, evidence.n_states)), np.zeros(evidence.n_states)
         return cls._of_frames(evidence, frames, no_codes, np.empty(0), *counts, Stays.of(no_codes, []))
@@ -83,7 +83,7 @@ class Statistics:
 
     @classmethod
     def merged(cls, parts: Iterable[Statistics]) -> Statistics:
-        """Of several blocks, one or more; the parts stay as they are."""
+        """Add up the statistics of several blocks."""
         first, *others = parts
         return cls(
             {name: added([first.sums[name], *(other.sums[name] for other in others)]) for name in first.sums},
@@ -96,7 +96,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class PartialFit:
-    """What has been seen so far, and the model that follows from it; ``settings`` are those of the estimator."""
+    """The statistics so far and the model from them; ``settings`` of the estimator."""
 
     model: Model
     rules: ChainRules
@@ -105,14 +105,14 @@ class PartialFit:
 
     @classmethod
     def begin(cls, model: Model, rules: ChainRules, settings: Mapping[str, Any]) -> PartialFit:
-        """Nothing seen yet: what was chosen for a model that was learned from the first block."""
+        """Start without statistics, with the choices of a model of the first block."""
         if model.stages is None:
             rules = rules.without_shapes
         return cls(model, rules, copy.deepcopy(dict(settings)), Statistics.nothing(pooled_evidence_of(model)))
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Raise a ValueError for a setting that is not the one of the first block."""
-        # A source before its own settings, which another one does not have.
+        """Raise ValueError for a setting that differs from the first block."""
+        # The source comes before its own settings.
         for name, now in sorted(settings.items(), key=lambda setting: "__" in setting[0]):
             first = self.settings.get(name)
             if name.rpartition("__")[2] not in FREE and _comparable(first) != _comparable(now):
@@ -122,13 +122,13 @@ class PartialFit:
                 )
 
     def add(self, statistics: Statistics) -> PartialFit:
-        """What was seen so far and one more block; the old one stays as it is."""
+        """Return a copy with one more block."""
         total = Statistics.merged([self.statistics, statistics])
         if not total.mass.sum() > 0:
             raise ValueError("there is no complete frame with a weight to learn from")
         prior = read_only(total.mass / total.mass.sum())
         evidence = pooled_evidence_of(self.model)
-        if evidence.is_kernels_alone and self.statistics.mass.any():  # the first block has been looked at
+        if evidence.is_kernels_alone and self.statistics.mass.any():  # the first block has been used to choose settings
             mass, moment = statistics.mass, statistics.sums[KernelMember.NAME]["moment"]
             reach = np.where(mass > 0, moment.sum(axis=0) / np.where(mass > 0, mass, 1), np.inf)
             warn_of_far_classes(reach, self.model.classes)
@@ -162,7 +162,7 @@ def sums_of_context(
     targets: Array,
     weights: Array,
 ) -> dict[str, Sums]:
-    """The sums of the members that read the context, from the complete frames at `rows`."""
+    """Return the sums of context members over the complete frames at `rows`."""
     assert evidence.past is not None
     assert evidence.context is not None
     everywhere = np.zeros((len(samples), targets.shape[1])), np.zeros(len(samples))
@@ -172,15 +172,15 @@ def sums_of_context(
 
 
 def pooled_evidence_of(model: Model) -> PooledEvidence:
-    """The evidence of a model whose members are learned from sums."""
+    """Build the evidence of members with sums."""
     assert isinstance(model.evidence, PooledEvidence)
     return model.evidence
 
 
 def _comparable(setting: Any) -> Any:
-    """A setting as something that == compares; of a ratio source, whose settings have names of their own, the type.
+    """Convert a setting for ==; ratio sources and RandomStates become their types.
 
-    A RandomState is its type, too: it changes with every use.
+    The settings of a source have names of their own. A RandomState changes with every use.
     """
     if hasattr(setting, "__array__"):
         return as_json(np.asarray(setting))
@@ -191,7 +191,7 @@ def _comparable(setting: Any) -> Any:
 
 
 def check_additive(ratio: Any, class_weight: Any, caller: str) -> None:
-    """Raise a ValueError for settings with which statistics of blocks do not add up."""
+    """Raise ValueError for settings whose statistics do not add up over blocks."""
     if not isinstance(ratio, str) and not getattr(ratio, "adds_up", False):
         raise ValueError(
             f"{caller} needs sources that are learned from sums over frames, such as ratio='pool', got {ratio!r}"

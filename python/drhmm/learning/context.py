@@ -1,4 +1,4 @@
-"""Learning from the context of time steps: sums over blocks, the ridge, and held-out log ratios."""
+"""Learning from the context: sums over blocks, the ridge and held-out log ratios."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..ratios.pool import Pool
 from ..tuning.scales import drawn_parts
 from .training_frames import TrainingFrames
 
-#: Ridges over the number of frames, among which the held-out squared loss chooses.
+#: Candidate ridges over the number of frames; the held-out squared loss decides.
 RIDGES = (1e-3, 1e-2, 1e-1)
 
 #: Rows that the members of the context are learned from by `fit`, about: more than a hundred for each feature.
@@ -39,9 +39,10 @@ def context_sums(
     folds: npt.NDArray[np.int64] | None = None,
     rows: npt.NDArray[np.int64] | None = None,
 ) -> dict[str, Sums]:
-    """The sums of `context` and `ahead` over all rows: targets (T, S) and weights (T,), 0 where a row does not count.
+    """Sums of `context` and `ahead` for targets (T, S) and weights (T,).
 
-    With `rows`, over those and the ones between near ones.
+    Rows of weight 0 do not count. `ahead` pairs the features of a row with the labels AHEAD rows before it, in one Gram
+    matrix with `context`. With `folds`, sums have one more axis, the first, for the folds.
 
     `ahead` pairs the features of a row with the labels AHEAD rows before it, in one Gram matrix with `context`. With
     `folds`, every sum has an axis more, the first, for the folds.
@@ -75,9 +76,9 @@ def context_sums(
 
 
 def learn_context_members(training: TrainingFrames, past: Context, task: Task, floor: float) -> list[Trained]:
-    """The members that read the context, with their held-out log ratios at the drawn frames.
+    """Learn the context members and their held-out log ratios at the drawn frames.
 
-    A row that is held out is estimated from the sums of the other folds.
+    A held-out row is estimated from the sums of the other folds.
     """
     samples, lengths, prior = training.samples, training.lengths, task.prior
     n_rows, n_states = len(samples), len(prior)
@@ -130,7 +131,7 @@ def learn_context_members(training: TrainingFrames, past: Context, task: Task, f
 def _moments(
     past: Context, samples: Array, lengths: Lengths, weights: Array, rows: npt.NDArray[np.int64]
 ) -> tuple[Array, Array]:
-    """Mean and standard deviation of every feature over those of the rows that count."""
+    """Mean and standard deviation of every feature over weighted rows."""
     count, origin, first, second = 0, np.zeros(past.size), np.zeros(past.size), np.zeros(past.size)
     for block, features in past.blocks(samples, lengths, rows):
         used = features[weights[block] > 0]
@@ -148,7 +149,7 @@ def _moments(
 def context_maker(
     context: Any, learner: Learner, framing: Framing, sequences: Sequences, random_state: np.random.RandomState
 ) -> Callable[[float], Context] | None:
-    """What makes the features of the past for a mean stay; None where the pool does not look at it."""
+    """Return a function from the mean stay to context features; None without context."""
     is_default = isinstance(learner, Pool) and learner.sources is None
     if context is None or not is_default or framing.n_columns > MOST_COLUMNS:
         return None

@@ -1,4 +1,4 @@
-"""Learning without labels, or with some: expectation maximisation on density ratios."""
+"""Expectation maximisation on density ratios, without labels or with some."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ..data.user_warnings import warn
 from ..system.progress import Progress, no_progress
 from .training_frames import TrainingFrames
 
-#: A state that holds less than this many frames is as good as empty.
+#: A state with fewer frames counts as empty.
 EMPTY = 1.0
 
-#: Learns from the targets (N, S) of the complete frames and returns their log ratios (N, S).
+#: Learns from targets (N, S) of the complete frames and returns their log ratios (N, S).
 Update = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
 class EMResult:
-    """Where expectation maximisation ended.
+    """The result of EM.
 
     ``targets`` are the posteriors of the complete frames (N, S); ``history`` is the gain of every iteration.
     """
@@ -41,7 +41,7 @@ class EMResult:
 
     @property
     def gain(self) -> float:
-        """Mean log likelihood of a frame against frames that are independent of one another."""
+        """Mean log likelihood of a frame relative to independent frames."""
         return self.history[-1]
 
 
@@ -118,19 +118,19 @@ def run_em(
 
 
 def clamped(targets: Array, labels: Array) -> Array:
-    """Targets (N, S) where known labels, one-hot or rows of zeros, stand in for them."""
+    """Replace targets (N, S) by known labels, which are one-hot or rows of zeros."""
     return np.where(labels.any(axis=1, keepdims=True), labels, targets)
 
 
 def start_counts(start: Array, training: TrainingFrames) -> tuple[Array, Array]:
-    """Transition counts of the likeliest states of a start."""
+    """Count transitions between the likeliest states of a start."""
     codes = np.full(training.n_rows, UNKNOWN, dtype=np.int64)
     codes[training.rows] = start.argmax(axis=1)
     return count_transitions(codes, training.lengths, training.n_states)
 
 
 def _protected(targets: Array, mass: Array, known: npt.NDArray[np.bool_]) -> Array:
-    """Targets in which no state is empty: a state without frames gets a trace of every frame of unknown label."""
+    """Give each empty state a trace of every unlabelled frame."""
     if (mass >= EMPTY).all():
         return targets
     lifted = targets + ~known[:, None] * (mass < EMPTY) * (EMPTY / len(targets))
@@ -139,7 +139,7 @@ def _protected(targets: Array, mass: Array, known: npt.NDArray[np.bool_]) -> Arr
 
 
 def _clamp(evidence: Array, codes: npt.NDArray[np.int64]) -> None:
-    """Leave frames with a known label evidence for their own state only; missing frames get certainty from it."""
+    """Restrict the evidence of labelled frames to their states, also missing frames."""
     known = np.flatnonzero(codes != UNKNOWN)
     own = evidence[known, codes[known]]
     evidence[known] = -np.inf

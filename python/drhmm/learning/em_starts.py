@@ -1,4 +1,4 @@
-"""Where expectation maximisation starts: clusters of frames in their context, compared by a few iterations."""
+"""Starts of EM: clusters of averaged frames, compared by a few iterations."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..tuning.kernel_search import START_SIGMA
 from .em import Update, clamped, run_em, start_counts
 from .training_frames import TrainingFrames
 
-#: Frames on either side over which features are averaged before k-means; 0 is plain k-means.
+#: Frames on either side in the averages of features for k-means; 0 is plain k-means.
 CONTEXTS = (10, 0, 3, 30)
-#: Widths of the features that k-means sees, over that of the kernels of EM: narrow ones tell apart what lies close by.
+#: Widths of features for k-means over that of the kernels of EM: narrow ones separate close clusters.
 WIDTHS = (1.0, 0.5, 0.25, 0.125)
 #: Runs of k-means for each context and width.
 REPEATS = 3
-#: Centres of the features that k-means sees.
+#: Centres of the features for k-means.
 START_CENTERS = 100
-#: States up to which every order is tried where transitions tell them apart.
+#: The most states for trying every order, if transitions distinguish states.
 MOST_ORDERED = 7
 
 
@@ -39,9 +39,10 @@ def best_starts(
     n_trials: int,
     n_threads: int,
 ) -> list[Array]:
-    """The `n_starts` candidates with the largest gain after `n_trials` iterations, best first.
+    """Return the `n_starts` candidates with the largest gain, best first.
 
-    The start that the labels give, the last, is always among them: it means what the labels mean.
+    Each runs for `n_trials` iterations. The start from labels, the last one, is always among them, as its states mean
+    what the labels mean.
     """
     gains: dict[int, float] = {}
     failure: ValueError | None = None
@@ -51,7 +52,7 @@ def best_starts(
             try:
                 trial = run_em(update, training, rules, start, max_iter=n_trials, tol=0.0, n_threads=n_threads)
                 gains[k] = trial.gain
-            except ValueError as error:  # this start starves a state that the source cannot do without
+            except ValueError as error:  # this start leaves a state without the frames that the source needs
                 failure = error
     if not gains:
         assert failure is not None
@@ -66,10 +67,10 @@ def best_starts(
 def starts_from_features(
     training: TrainingFrames, rules: ChainRules, n_starts: int, random_state: np.random.RandomState
 ) -> list[Array]:
-    """Soft labels to start from: k-means on features of several widths, averaged over contexts of different lengths.
+    """Soft labels from k-means on features of several widths and contexts.
 
-    Averages over neighbours tell states apart whose single frames overlap or surround each other. Where labels are
-    known, clusters are named after the labels they agree with best, and the labelled frames alone give one start more.
+    Averages over neighbours separate states whose single frames overlap or surround each other. Clusters are named
+    after the known labels they agree with best, and the labelled frames alone give one more start.
     """
     centers = choose_centers(training.frames, START_CENTERS, random_state, training.codes[training.rows])
     features = [
@@ -84,14 +85,14 @@ def starts_from_features(
 
 
 def starts_from_frames(training: TrainingFrames, rules: ChainRules, random_state: np.random.RandomState) -> list[Array]:
-    """The same from k-means on the frames themselves, which suits Gaussians."""
+    """Soft labels from k-means on the frames themselves, which suits Gaussians."""
     return [_clusters(training.frames, context, training, rules, random_state) for context in CONTEXTS]
 
 
 def _clusters(
     features: Array, context: int, training: TrainingFrames, rules: ChainRules, random_state: np.random.RandomState
 ) -> Array:
-    """One-hot clusters of averaged features, in the order of known labels or of the transitions."""
+    """One-hot clusters of averaged features, ordered by labels or transitions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different frames than states
         kmeans = KMeans(training.n_states, n_init=REPEATS, random_state=random_state)
@@ -100,9 +101,9 @@ def _clusters(
 
 
 def _ordered(start: Array, training: TrainingFrames, rules: ChainRules) -> Array:
-    """Clusters in the order that suits forbidden or given transitions best; they come in no order of their own.
+    """Order clusters to suit forbidden or given transitions.
 
-    Every order is tried, up to `MOST_ORDERED` states. Labels fix the order where there are any.
+    Every order is tried, up to `MOST_ORDERED` states. Labels fix the order if there are any.
     """
     if not rules.tells_states_apart or training.known.any() or training.n_states > MOST_ORDERED:
         return start
@@ -117,7 +118,7 @@ def _ordered(start: Array, training: TrainingFrames, rules: ChainRules) -> Array
 
 
 def _averages(features: Array, training: TrainingFrames, context: int) -> Array:
-    """Mean features of each complete frame and the `context` complete frames on either side, inside each sequence."""
+    """Mean features of each complete frame and `context` neighbours on either side."""
     if context == 0:
         return features
     averaged = np.empty_like(features)
@@ -133,7 +134,7 @@ def _averages(features: Array, training: TrainingFrames, context: int) -> Array:
 
 
 def _named(targets: Array, training: TrainingFrames) -> Array:
-    """Columns of clusters in the order in which they agree best with the known labels, known rows clamped."""
+    """Order clusters by agreement with the known labels, and clamp known rows."""
     known = training.known
     labels = training.one_hot()
     _, order = linear_sum_assignment(-labels[known].T @ targets[known])
@@ -141,7 +142,7 @@ def _named(targets: Array, training: TrainingFrames) -> Array:
 
 
 def _from_labels(features: Array, training: TrainingFrames) -> Array:
-    """Least squares on the labelled frames alone, made into probabilities."""
+    """Least squares on the labelled frames alone, as probabilities."""
     known, labels = training.known, training.one_hot()
     gram = np.ascontiguousarray(features[known].T @ features[known])
     factor = _core.RegularizedGram(gram, 0.01 * float(known.sum()))

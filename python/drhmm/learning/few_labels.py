@@ -1,4 +1,4 @@
-"""Few labels: learn from the labelled rows alone, or from all rows by EM, whichever predicts hidden labels."""
+"""Few labels: learn from labelled rows or by EM, whichever predicts hidden labels."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from .labelled import Learned, Settings, learn_labelled
 from .training_frames import TrainingFrames
 from .unlabelled import learn_unlabelled
 
-#: Labelled rows below which kernel width and regularisation are not searched for.
+#: The fewest labelled rows for a search of kernel width and regularisation.
 FEWEST_SEARCHED = 15
 
-#: Iterations that find the transitions between labelled rows that have no neighbours.
+#: Iterations for the transitions between labelled rows without neighbours.
 CHAIN_ITERATIONS = 10
 
-#: EM is taken only if it predicts at least so many hidden runs, at a mean loss of at most so many nats, so many nats
-#: below that of the labelled rows alone. The second bound matters most: where EM helps, it is almost always right.
+#: EM must predict at least this many hidden runs, with at most this mean loss in nats, and be better than the labelled
+#: rows alone by this difference. The second bound matters most: where EM helps, it is almost always right.
 FEWEST_RUNS, LARGEST_LOSS, LEAST_LEAD = 5, 0.3, 0.01
 
-#: The smallest posterior of a true state that counts.
+#: Lower limit of the posterior of a true state in the loss.
 LEAST_POSTERIOR = 0.01
 
 
@@ -42,10 +42,10 @@ def learn_partly_labelled(
     random_state: np.random.RandomState,
     unlabelled: str,
 ) -> tuple[Learned, TrainingFrames, str]:
-    """What was learned, the frames it was learned from, and in words why from these.
+    """Return the learned model, its training frames, and the reason for them.
 
-    With ``unlabelled="auto"``, half of the runs of labels are hidden in turn, and predicted by EM and by what the other
-    half teaches alone: -log max(posterior, .01), averaged over the rows of a run, then over runs.
+    With ``unlabelled="auto"``, half of the runs of labels are hidden in turn, and predicted by EM and by a model of the
+    other half alone: -log max(posterior, .01), averaged over the rows of a run, then over runs.
     """
     if unlabelled == "auto":
         use, reason = _verdict(learner, training, rules, settings, copy.deepcopy(random_state))
@@ -60,7 +60,7 @@ def learn_partly_labelled(
 def _learn_base(
     learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings
 ) -> tuple[Learned, TrainingFrames]:
-    """Learn from the labelled rows alone: rows that follow one another are a sequence.
+    """Learn from the labelled rows alone; neighbouring rows form sequences.
 
     Where most labelled rows have no labelled neighbour, the transitions come from all rows, with the evidence fixed.
     """
@@ -93,7 +93,7 @@ def _verdict(
     settings: Settings,
     random_state: np.random.RandomState,
 ) -> tuple[bool, str]:
-    """Whether EM on all rows predicts hidden labels better than the labelled rows alone do, and why."""
+    """Decide whether EM predicts hidden labels better, and give the reason."""
     run = _runs(training)
     folds = _folds(run, training)
     if folds is None:
@@ -114,7 +114,7 @@ def _verdict(
                     (learn_unlabelled(learner, part, rules, quiet, random_state), part),
                     _learn_base(learner, part, rules, quiet),
                 )
-            except ValueError as error:  # a source that cannot learn from so few rows
+            except ValueError as error:  # a source that cannot learn from this few rows
                 return True, f"half of the labels are too few to learn from alone ({error})"
             for way, (learned, own) in enumerate(both):
                 posteriors = _posteriors(learned, own, training, settings.n_threads)
@@ -134,7 +134,10 @@ def _verdict(
 
 
 def _runs(training: TrainingFrames) -> npt.NDArray[np.int64]:
-    """The run of one known state that each row belongs to, -1 without a label; the only run of a state is halved."""
+    """Number the runs of one known state; -1 without a label.
+
+    The only run of a state is halved.
+    """
     codes, n = training.codes, training.n_rows
     new = np.ones(n, dtype=bool)
     new[1:] = np.diff(codes) != 0
@@ -148,7 +151,10 @@ def _runs(training: TrainingFrames) -> npt.NDArray[np.int64]:
 
 
 def _folds(run: npt.NDArray[np.int64], training: TrainingFrames) -> npt.NDArray[np.int64] | None:
-    """The fold of each row, 0 or 1, -1 without a label; None if a state has no weight in one of them."""
+    """Return the fold of each row, 0, 1 or -1 (unlabelled).
+
+    None if a state has no weight in one of them.
+    """
     folds = np.full(training.n_rows, UNKNOWN)
     weights = np.zeros(training.n_rows)
     weights[training.rows] = training.weights
@@ -161,7 +167,7 @@ def _folds(run: npt.NDArray[np.int64], training: TrainingFrames) -> npt.NDArray[
 
 
 def _posteriors(learned: Learned, own: TrainingFrames, training: TrainingFrames, n_threads: int) -> Array:
-    """Smoothed posteriors of all rows, (n_rows, S), of a model that learned from the frames of `own`."""
+    """Smoothed posteriors of all rows, (n_rows, S), after learning from `own`."""
     prior = class_shares(learned.targets, own.weights)
     transmat, startprob, tempering = tempered(learned.transmat, learned.startprob, learned.choice.temper, prior)
     evidence = training.spread(_evidence(learned, own, training.frames))
@@ -180,20 +186,20 @@ def _evidence(learned: Learned, own: TrainingFrames, frames: Array) -> Array:
     total += scales.sum() * learned.choice.prior_shift * (logs - logs.mean())
     for one, scale in zip(learned.trained, scales, strict=True):
         if scale > 0:
-            assert one.source is not None  # members that read the context take no part here
+            assert one.source is not None  # context members take no part here
             total += scale * checked_log_ratios(one.source, frames, len(logs))
     return total
 
 
 def _shares(evidence: Array) -> Array:
-    """Evidence as probabilities of states."""
+    """Convert evidence to probabilities of states."""
     values = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     shares: Array = values / values.sum(axis=1, keepdims=True)
     return shares
 
 
 def _without_search(learner: Any) -> Any:
-    """The same learner with default kernels in place of cross-validated ones."""
+    """Return the learner with default kernels instead of cross-validation."""
     learner = copy.deepcopy(learner)
     for source in (learner, *(getattr(learner, "sources", None) or ())):
         for name in ("sigma", "rho"):

@@ -1,4 +1,4 @@
-"""From labelled frames to what a model needs."""
+"""Learning from labelled frames."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Chain = tuple[Array, Array, Durations | None]
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of learning, as in `DensityRatioHMM`; scales and temper are None where they are to be learned.
+    """Settings of learning, as in `DensityRatioHMM`; None for learned scales, temper.
 
     ``context`` makes the features of the past for a mean stay. With ``cautious_shapes``, shapes of durations must be
     clearly better than a plain chain.
@@ -58,10 +58,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Learned:
-    """Fitted sources, how much they count, and a chain; ``targets`` are the soft labels they were learned from.
+    """Fitted sources, tunings, a chain, and ``targets``, the soft labels used.
 
     ``choice`` is for smoothing, ``others`` for filtering and single frames; those in ``plain`` take geometric stays.
-    ``past`` is what context members read, ``drawn`` the frames that members were judged by if not all.
+    ``past`` computes the context of members, ``drawn`` are the frames that members were judged by if not all.
     """
 
     trained: list[Trained]
@@ -86,7 +86,7 @@ class Learned:
 
     @property
     def tunings(self) -> dict[str, Tuning]:
-        """What was chosen for filtering and for single frames."""
+        """The tunings for filtering and for single frames."""
         names = [one.name for one in self.trained]
         return {
             kind: Tuning(
@@ -100,7 +100,7 @@ class Learned:
 
 
 def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings) -> Learned:
-    """Ratios and transition frequencies when every label is known.
+    """Learn ratios and transition frequencies from complete labels.
 
     Kernel width and regularisation are judged by smoothing held-out evidence where sequences change their state, each
     at its best scale and temper or at those given, and by squared loss where they do not. Shapes of durations are kept
@@ -109,7 +109,7 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
     counts, starts = count_transitions(training.codes, training.lengths, training.n_states)
     stays, startprob = Stays.of(training.codes, training.lengths), rules.start_probabilities(starts)
     transmat, stages = rules.learn(counts, stays)
-    # The chain that was asked for first: it is taken where nothing can be judged.
+    # The requested chain comes first: it is kept if nothing can be judged.
     chains = [(transmat, startprob, stages)]
     if rules.durations.learned and stages is not None:
         transmat, stages = rules.without_shapes.learn(counts, stays)
@@ -134,7 +134,7 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
         trained = [*trained, *learn_context_members(training, past, task, settings.floor)]
 
     def chosen(kind: str, members: Sequence[Trained], candidates: Sequence[Chain]) -> tuple[Choice, bool]:
-        """The choice for a kind of answer, and whether it is the first of two candidates."""
+        """Return the choice for a kind of answer, and whether it is the first candidate."""
         found: Choice | None = None
         for chain in reversed(candidates):
             judging = smoothing_of(training, chain, settings, kind, task.prior)
@@ -166,7 +166,7 @@ def smoothing_of(
     kind: str = "smooth",
     prior: Array | None = None,
 ) -> HeldOutSmoothing:
-    """The judge of held-out evidence at the frames that can be judged."""
+    """Return the judge of held-out evidence at the frames that can be judged."""
     transmat, startprob, stages = chain
     return HeldOutSmoothing(
         training.judged_codes(),
@@ -191,7 +191,7 @@ def choice_of(
     prior: Array,
     near: Choice | None = None,
 ) -> Choice:
-    """Scales, temper and prior shift from the held-out log ratios of all members at some rows."""
+    """Choose scales, temper and prior shift from held-out log ratios at some rows."""
     members = {one.name: None if one.held_out is None else smoothing.spread(one.held_out, rows) for one in trained}
     return smoothing.choose(members, prior, *learner.usual_scales(len(trained)), near)
 
@@ -205,7 +205,7 @@ def model_of(
     novelty: Novelty | None,
     settings: Mapping[str, Any],
 ) -> Model:
-    """The model of what was learned, without evidence for the unknown; ``settings`` are those to record."""
+    """Build the model without evidence for the unknown; ``settings`` are recorded."""
     prior = read_only(class_shares(learned.targets, training.weights))
     transmat, startprob, tempering = tempered(learned.transmat, learned.startprob, learned.choice.temper, prior)
     evidence = evidence_of(learned.trained, framing, prior, learned.choice, learned.past)
@@ -235,10 +235,10 @@ def model_of(
 def with_novelty(
     model: Model, learned: Learned, training: TrainingFrames, random_state: np.random.RandomState, n_threads: int
 ) -> Model:
-    """The model with evidence for the unknown, which the training frames teach what is normal.
+    """Return the model with evidence for the unknown, learned from training frames.
 
-    Scales are such that the mean filtered probability of the unknown on held-out frames is at most its long-run share
-    r d / (1 + r d), r the rate and d the duration.
+    Scales are such that the mean filtered probability of the unknown on held-out frames is at most its long-run share r
+    d / (1 + r d), r the rate and d the duration.
     """
     novelty = model.novelty
     assert novelty is not None
@@ -268,7 +268,7 @@ def with_novelty(
 
 
 def _held_out_evidence(model: Model, learned: Learned, training: TrainingFrames) -> Array:
-    """Log w_i of the training frames, (N, S), held out where members have been; NaN where some were and it was not."""
+    """Log w_i of the training frames, (N, S), held out if members were; else NaN."""
     logs = np.log(model.prior)
     total: Array = np.full((len(training.frames), model.n_states), np.nan)
     places = slice(None) if learned.drawn is None else learned.drawn

@@ -1,4 +1,4 @@
-"""The frames that can be learned from, with everything that belongs to them."""
+"""Training frames with their labels, weights and folds."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from ..tuning.folds import folds_of
 if TYPE_CHECKING:
     from ..ratios.learner import Task
 
-#: A class or a state with fewer frames than this is hardly learned.
+#: The fewest frames of a class or state that can be learned well.
 FEW = 3
 
-#: Share of frames that windows may lose to missing samples without a word.
+#: Share of frames that windows may lose to missing samples without a warning.
 LOST = 0.1
 
 
-#: The entry of a model's settings that says what scales, temper and prior shift were learned from.
+#: Entry of the settings with the origin of scales, temper and prior shift.
 SCALE_REASON = "scale_reason"
 
-#: The entry of a model's settings that says whether unlabelled rows were used, and why.
+#: Entry of the settings with the use of unlabelled rows and the reason.
 UNLABELLED = "unlabelled_reason"
 
-#: The entry with the typical values of each column in each state.
+#: Entry with the typical values of each column in each state.
 TYPICAL = "typical_values"
 
-#: Quantiles that say what is typical.
+#: Quantiles of the typical values.
 QUANTILES = (0.1, 0.5, 0.9)
 
-#: Values that are recorded, at most.
+#: The most recorded values.
 MOST_RECORDED = 30_000
 
-#: Frames from which on kernel widths and members are judged by a draw of them.
+#: Kernel widths and members are judged by a draw from this number of frames on.
 MOST_DRAWN = 30_000
 
 Quantiles = list[list[list[float | None]]]
@@ -86,7 +86,7 @@ class TrainingFrames:
         self.weights = np.ones(len(self.rows)) if self.given_weights is None else self.given_weights
 
     def relabelled(self, codes: Codes) -> TrainingFrames:
-        """The same frames with other labels of the rows."""
+        """Return the same frames with other labels."""
         part = copy.copy(self)
         part.codes = codes
         sequence = np.repeat(np.arange(len(self.lengths)), self.lengths)[self.rows]
@@ -94,7 +94,7 @@ class TrainingFrames:
         return part
 
     def labelled_stretches(self) -> TrainingFrames:
-        """The rows with a label; rows that follow one another in a sequence are a sequence."""
+        """Select the labelled rows; neighbouring rows form sequences."""
         part, known = copy.copy(self), self.known
         labelled = np.flatnonzero(self.codes != UNKNOWN)
         sequence = np.repeat(np.arange(len(self.lengths)), self.lengths)[labelled]
@@ -108,7 +108,7 @@ class TrainingFrames:
 
     @property
     def n_rows(self) -> int:
-        """Rows of X, complete frames or not."""
+        """Number of rows of X, complete frames or not."""
         return len(self.codes)
 
     @property
@@ -123,8 +123,8 @@ class TrainingFrames:
         return known
 
     def task(self, targets: Array, drawn: Places | None = None) -> Task:
-        """What a ratio source learns from."""
-        from ..ratios.learner import Task  # which brings scikit-learn: inference does without
+        """The task of a ratio source."""
+        from ..ratios.learner import Task  # imports scikit-learn, which inference does not need
 
         return Task(self.frames, targets, self.weights, self.folds, self.given_weights is not None, drawn)
 
@@ -142,7 +142,7 @@ class TrainingFrames:
         return np.flatnonzero(chosen)
 
     def judged_codes(self) -> Codes:
-        """Codes of all rows, unknown where no other fold has a frame of the same class."""
+        """Codes of all rows, unknown if no other fold has a frame of the same class."""
         codes, own = self.codes.copy(), self.codes[self.rows]
         counts = np.zeros((self.folds.max() + 1, self.n_states), dtype=np.int64)
         np.add.at(counts, (self.folds[own >= 0], own[own >= 0]), 1)
@@ -152,12 +152,12 @@ class TrainingFrames:
         return codes
 
     def one_hot(self) -> Array:
-        """Targets of the complete frames, (N, S); rows of zeros where the state is unknown."""
+        """One-hot targets of the complete frames, (N, S); zeros where unknown."""
         targets: Array = np.vstack([np.eye(self.n_states), np.zeros(self.n_states)])[self.codes[self.rows]]
         return targets
 
     def check_classes(self, classes: npt.NDArray[Any]) -> None:
-        """Raise if a class has no complete frame, or none that has a weight; warn if it has next to none."""
+        """Check that every class has complete frames of positive weight."""
         own = self.codes[self.rows]
         known = own != UNKNOWN
         mass, counts = (np.bincount(own[known], values, self.n_states) for values in (self.weights[known], None))
@@ -175,7 +175,7 @@ class TrainingFrames:
             warn(f"fewer than {FEW} complete frames have the label {', '.join(few)}: too few to learn what is typical")
 
     def warn_of_few_frames(self) -> None:
-        """Warn if there are fewer frames than a handful for every state."""
+        """Warn if there are too few frames per state."""
         if len(self.rows) < FEW * self.n_states:
             warn(
                 f"there are {len(self.rows)} complete frames for {self.n_states} states: states that EM finds in fewer "
@@ -183,14 +183,14 @@ class TrainingFrames:
             )
 
     def spread(self, values: Array) -> Array:
-        """Values of complete frames (N, S) -> all rows (n_rows, S), NaN elsewhere."""
+        """Spread values of complete frames (N, S) over all rows (n_rows, S), else NaN."""
         everywhere = np.full((self.n_rows, values.shape[1]), np.nan)
         everywhere[self.rows] = values
         return everywhere
 
 
 def _warn_of_missing_frames(sequences: Sequences, window: int, n_complete: int) -> None:
-    """Warn if many frames are missing: one with a NaN anywhere in its window is left out."""
+    """Warn if many windows contain a NaN."""
     n_windows = sum(max(length - window + 1, 0) for length in sequences.lengths)
     n_missing = int(np.isnan(sequences.samples).any(axis=1).sum())
     if n_windows - n_complete > LOST * n_windows:
@@ -202,7 +202,7 @@ def _warn_of_missing_frames(sequences: Sequences, window: int, n_complete: int) 
 
 
 def class_weights(class_weight: Any, classes: npt.NDArray[Any], codes: Codes) -> Array:
-    """Weight of each class, (S,), as in scikit-learn; `codes` are those of the known labels."""
+    """Weight of each class, (S,), as in scikit-learn, from the codes of known labels."""
     from sklearn.utils.class_weight import compute_class_weight
 
     if isinstance(class_weight, Mapping):
@@ -221,7 +221,7 @@ def class_weights(class_weight: Any, classes: npt.NDArray[Any], codes: Codes) ->
 def row_weights(
     class_weight: Any, sample_weight: Any, sequences: Sequences, codes: Codes, classes: npt.NDArray[Any]
 ) -> Array | None:
-    """Weight of every row from both kinds of weights, or None."""
+    """Combine both kinds of weights into one per row, or None."""
     weights = None if sample_weight is None else as_weights(sample_weight, sequences)
     if class_weight is None:
         return weights

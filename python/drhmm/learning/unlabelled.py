@@ -1,4 +1,4 @@
-"""Learning without labels, or with some: EM follows kernels, and Gaussians where these are clearly better."""
+"""Learning without labels: EM with kernels, or with Gaussians if clearly better."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .em_starts import best_starts, starts_from_features, starts_from_frames
 from .labelled import Learned, Settings, choice_of, smoothing_of
 from .training_frames import FEW, TrainingFrames
 
-#: Iterations after which starts of kernels, and of Gaussians, are compared, and starts of Gaussians to follow.
+#: Iterations before comparing starts of kernels and of Gaussians, and Gaussian starts to continue.
 KERNEL_TRIALS, GAUSSIAN_TRIALS, GAUSSIAN_STARTS = 2, 3, 2
 
-#: Blocks of time steps over which errors of leads are taken, about.
+#: Approximate number of blocks of time steps for standard errors of leads.
 N_BLOCKS = 20
 
-#: Columns with at most so many different values have no density.
+#: Columns with at most this many values have no density.
 MOST_DISCRETE = 10
 
 
@@ -47,10 +47,10 @@ def learn_unlabelled(
     settings: Settings,
     random_state: np.random.RandomState,
 ) -> Learned:
-    """Ratios and transitions by expectation maximisation; labels that are known stay as they are.
+    """Learn ratios and transitions by EM; known labels stay fixed.
 
-    The default pool follows kernels. Without any label it follows Gaussians, too, and takes them if what they find
-    predicts held-out time steps clearly better.
+    The default pool uses kernels. Without any label it tries Gaussians, too, and takes them if their states predict
+    held-out time steps clearly better.
     """
     starts = starts_from_features(training, rules, settings.n_init, random_state)
     if is_gaussian := isinstance(learner, Gaussian):
@@ -97,7 +97,7 @@ def _followed(
     n_starts: int,
     n_trials: int,
 ) -> Followed:
-    """The result with the largest gain, of the starts that are best after a few iterations."""
+    """Return the result with the largest gain among the most promising starts."""
     trial = learner.updates(training.task(training.one_hot()), paper=settings.paper, search=False)
     starts = best_starts(trial, training, rules.without_shapes, candidates, n_starts, n_trials, settings.n_threads)
     best: Followed | None = None
@@ -121,7 +121,7 @@ def _followed(
 
 
 def _suits_gaussians(pool: Pool, training: TrainingFrames) -> bool:
-    """Whether Gaussians compete: in the default pool, without labels, where most columns have densities."""
+    """Whether Gaussians compete: default pool, no labels, continuous columns."""
     discrete = [len(np.unique(column)) <= MOST_DISCRETE for column in training.samples.T]
     is_default = pool.sources is None and training.frames.shape[1] <= MOST_COLUMNS
     return is_default and not training.known.any() and 2 * sum(discrete) <= len(discrete)
@@ -130,12 +130,12 @@ def _suits_gaussians(pool: Pool, training: TrainingFrames) -> bool:
 def _verdict(
     rival: EMResult, best: EMResult, kernels: Learner, gaussian: Gaussian, training: TrainingFrames, n_threads: int
 ) -> str:
-    """Why the states of Gaussian EM are taken, in words; empty where they are not.
+    """Explain why the Gaussian states are taken; empty if they are not.
 
     Three judges learn from the states of each on four of five folds and predict the fifth. Their leads are in standard
     errors over blocks. Kernels, which fit any density, must find the states of the Gaussians a little better; the
     likelihood of Gaussians clearly so; and their gain must not fall. With a window, frames overlap, and only the
-    likelihood of the newest sample given those before it is fair: it must speak clearly, and outweigh the kernels.
+    likelihood of the newest sample given those before it is fair: it must be clear, and outweigh the kernels.
     """
     lengths = _blocks(training.lengths)
     gain, likelihood = np.zeros((2, 2, len(lengths))), np.zeros((2, len(lengths)))
@@ -163,7 +163,7 @@ def _verdict(
 
 
 def _errors_ahead(differences: Array, lengths: Lengths) -> float:
-    """The weighted mean of differences over blocks, in units of its standard error."""
+    """Weighted mean of differences over blocks, in units of its standard error."""
     shares = np.array(lengths) / sum(lengths)
     mean = float(shares @ differences)
     variance = float(shares**2 @ (differences - mean) ** 2) * len(lengths) / max(len(lengths) - 1, 1)
@@ -171,10 +171,10 @@ def _errors_ahead(differences: Array, lengths: Lengths) -> float:
 
 
 def _blocks(lengths: Lengths) -> Lengths:
-    """Lengths of about `N_BLOCKS` blocks that sequences are cut into."""
+    """Cut sequences into about `N_BLOCKS` blocks; return their lengths."""
     longest = -(-sum(lengths) // N_BLOCKS)
     blocks: Lengths = []
     for length in lengths:
-        borders = np.linspace(0, length, max(1, round(length / longest)) + 1).astype(int)  # of nearly equal blocks
+        borders = np.linspace(0, length, max(1, round(length / longest)) + 1).astype(int)  # of nearly equal lengths
         blocks += np.diff(borders).tolist()
     return blocks

@@ -1,8 +1,8 @@
-"""Pictures of sequences and what a model makes of them; needs matplotlib (``pip install "drhmm[plot]"``).
+"""Pictures of sequences and models; needs matplotlib.
 
-Every function takes plain arrays and returns matplotlib axes. It draws in the axes `ax`, or in the `figure` where it
-needs several. Without one, it makes a figure through pyplot: a notebook shows it, ``plt.show()`` opens it,
-``plt.savefig("picture.png")`` keeps it, ``plt.close()`` frees it.
+Install it with ``pip install "drhmm[plot]"``. Every function takes plain arrays and returns matplotlib axes. It draws
+in the axes `ax`, or in the `figure` if it needs several. Otherwise, it makes a figure through pyplot: a notebook shows
+it, ``plt.show()`` opens it, ``plt.savefig("picture.png")`` saves it, ``plt.close()`` frees it.
 """
 
 try:

@@ -16,7 +16,7 @@ from .style import along, color, panels_of
 def alarms(
     scores: Any, alarm: Alarm, *, truth: Any = None, times: Any = None, figure: Figure | None = None
 ) -> list[Axes]:
-    """Draw when an alarm sounds in one sequence, and why.
+    """Draw the alarms of one sequence with the evidence that raised them.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def alarms(
     )
     for k, (axis, (curve, level, title)) in enumerate(zip(axes, panels, strict=True)):
         for episode in episodes:
-            # The line around a band is there however short the alarm is.
+            # The outline keeps short alarms visible.
             axis.axvspan(x.borders[episode.begin], x.borders[episode.end], color="#BBBBBB", alpha=0.5, linewidth=1.0)
         axis.plot(x.places, curve, color=color(k), linewidth=0.8)
         axis.axhline(level, color="#444444", linewidth=0.8, linestyle=":")

@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say."""
+"""Calibration of probabilities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .style import as_curves, as_states, axes_or_new, color, literal, place_of, 
 
 
 def _confidence(y: Any, probabilities: Any, name: str, names: Any = None) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """What was said of each time step, and whether it came true: of the likeliest state, or of the event."""
+    """The probability of the likeliest state, or of the event, and the outcome."""
     values = as_floats(probabilities, name)
     if values.ndim not in (1, 2) or values.shape[0] == 0 or (values.ndim == 2 and values.shape[1] < 2):
         raise ValueError(f"{name} must have shape (T,), or (T, S) for S states, got {values.shape}")
@@ -33,7 +33,7 @@ def _confidence(y: Any, probabilities: Any, name: str, names: Any = None) -> tup
 
 
 def calibration_error(y: Any, probabilities: Any, *, names: Any = None, n_bins: int = 10) -> float:
-    """Expected calibration error: how far probabilities are from what came true, on average.
+    """Expected calibration error: mean distance of probabilities from frequencies.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def calibration_error(y: Any, probabilities: Any, *, names: Any = None, n_bins: 
 
 
 def calibration(y: Any, probabilities: Any, *, names: Any = None, n_bins: int = 10, ax: Axes | None = None) -> Axes:
-    """Draw how often what was said with a probability came true (reliability diagram).
+    """Draw observed frequencies against probabilities (reliability diagram).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How long states last: learned against seen."""
+"""Learned and observed durations."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..data.checks import as_lengths, as_matrix, as_transmat
 from ..data.labels import bridged
 from .style import as_states, color, panels_of, state_names
 
-#: Bars of a histogram, at most.
+#: The most bars of a histogram.
 MOST_BARS = 30
 
-#: The picture ends here, whatever lasts longer.
+#: The picture ends here, even if a stay is longer.
 LONGEST = 20_000
 
 
 def durations(
     durations: Any, states: Any = None, *, lengths: Any = None, names: Any = None, figure: Figure | None = None
 ) -> list[Axes]:
-    """Draw how long states last, one panel per state: seen stays as bars, learned ones as a line.
+    """Draw durations by state: observed stays as bars, learned ones as a line.
 
     Only whole stays are drawn: the first and the last of a sequence may be cut, and so may those beside an unknown
     label. Unknown labels between two equal ones belong to the stay. The picture ends at 20,000 time steps.
@@ -68,7 +68,7 @@ def durations(
     learned = durations.probabilities(longest)
     step = -(-longest // MOST_BARS)
     edges = np.arange(1, longest + step + 1, step) - 0.5
-    # One probability for each bar: the lengths that it stands for together.
+    # One probability per bar, for all its lengths.
     within = np.add.reduceat(learned, np.arange(0, longest, step), axis=1)
 
     axes = panels_of(figure, 7, 1.3 * durations.n_states + 0.9, [1] * durations.n_states)

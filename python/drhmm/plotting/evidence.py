@@ -15,7 +15,7 @@ STRIP = 0.05
 
 
 def _against_the_others(log_ratios: Array) -> Array:
-    """Log w_i - log mean_{j != i} w_j at every time step: what the time step says for a state and against the rest."""
+    """Evidence for each state against the others: log w_i - log mean_{j != i} w_j."""
     n_states = log_ratios.shape[1]
     against = np.empty_like(log_ratios)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -35,7 +35,7 @@ def evidence(
     times: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what each time step alone says for every state and against the others.
+    """Draw the evidence of each time step for every state against the others.
 
     Parameters
     ----------

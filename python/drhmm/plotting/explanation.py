@@ -1,4 +1,4 @@
-"""Why a time step has its label, and how much columns matter, as bars."""
+"""Explanations and rankings of columns as bars."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .style import axes_or_new, color, literal
 if TYPE_CHECKING:
     from ..judging.explanation import ColumnRanking, Explanation
 
-#: Columns that are drawn; the others are one bar together.
+#: The most bars of columns; the others share one.
 MOST_BARS = 15
 
 
 def _bars(ax: Axes | None, values: Mapping[str, float]) -> Axes:
-    """Bars from top to bottom, with their numbers, in given or new axes."""
+    """Draw bars from top to bottom with their numbers."""
     axes = axes_or_new(ax, 6.5, 1.2 + 0.32 * len(values))
     names, sizes = list(values), list(values.values())
     inks = [color(0) if size >= 0 else color(5) for size in sizes]
@@ -31,7 +31,7 @@ def _bars(ax: Axes | None, values: Mapping[str, float]) -> Axes:
 
 
 def _largest(columns: Mapping[str, float]) -> dict[str, float]:
-    """The columns that add most, and the sum of all others."""
+    """Return the columns with the largest contributions and the sum of all others."""
     ordered = sorted(columns.items(), key=lambda item: -abs(item[1]))
     if len(ordered) <= MOST_BARS:
         return dict(ordered)
@@ -40,7 +40,7 @@ def _largest(columns: Mapping[str, float]) -> dict[str, float]:
 
 
 def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
-    """Draw how the log odds of the two likeliest states came about.
+    """Draw the parts of the log odds of the two likeliest states.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
 
 
 def ranking(ranked: ColumnRanking, *, ax: Axes | None = None) -> Axes:
-    """Draw how much each column matters.
+    """Draw the importance of each column.
 
     Parameters
     ----------

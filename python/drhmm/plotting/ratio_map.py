@@ -1,4 +1,4 @@
-"""What one step of a two-state chain does to a ratio."""
+"""The map of the ratio of two states from one time step to the next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def ratio_map(
     limits: tuple[float, float] = (1e-4, 1e4),
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the predicted ratio of two states against the ratio of the time step before, as Figure 1 of the paper does.
+    """Draw the predicted ratio against the last one, as in Figure 1 of the paper.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def ratio_map(
         raise ValueError(f"limits must be two rising positive numbers, got {limits}")
     axes = axes_or_new(ax, 5.6, 5)
     ratios = np.geomspace(low, high, 401)
-    # From light to dark with a: a sequence of one hue, unlike the colours of states.
+    # From light to dark with a: shades of one hue, unlike the colours of states.
     shades = np.linspace(0.25, 1.0, len(values))
     for a, shade in zip(values, shades, strict=True):
         predicted = (a * ratios + 1 - a) / ((1 - a) * ratios + a)

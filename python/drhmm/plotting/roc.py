@@ -1,4 +1,4 @@
-"""Detection: ROC curves with their equal error rates."""
+"""ROC curves with equal error rates."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ def _as_scores(values: Any, n_frames: int, name: str) -> Array:
 
 
 def _curve(events: npt.NDArray[np.bool_], scores: Array) -> tuple[Array, Array]:
-    """Rates of false alarms and of detections, both rising from 0 to 1; infinite scores keep their order."""
+    """Rates of false alarms and detections, rising from 0 to 1, from ranked scores."""
     order = np.unique(scores, return_inverse=True)[1]
     false_alarms, detections, _ = roc_curve(events, order, drop_intermediate=False)
     return false_alarms, detections
 
 
 def _crossing(false_alarms: Array, detections: Array) -> float:
-    """Where the straight pieces of the curve meet false alarms = misses."""
-    # The excess rises from -1 to 1, so that it crosses 0 once.
+    """Find the point with false alarms = misses on the piecewise linear curve."""
+    # The excess rises from -1 to 1, so it crosses 0 once.
     excess = false_alarms - (1 - detections)
     return float(np.interp(0.0, excess, false_alarms))
 
 
 def equal_error_rate(y: Any, scores: Any) -> float:
-    """The rate of false alarms at the threshold where it equals the rate of misses.
+    """Return the rate of false alarms at which it equals the rate of misses.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def equal_error_rate(y: Any, scores: Any) -> float:
 
 
 def roc(y: Any, scores: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw detections against false alarms, with the area under each curve and its equal error rate.
+    """Draw detections against false alarms, with areas and equal error rates.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def roc(y: Any, scores: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def roc_of_classes(axes: Axes, truth: npt.NDArray[np.int64], posteriors: Array, labels: list[str]) -> dict[str, float]:
-    """Draw each class against all others where both occur, and return the areas under the curves."""
+    """Draw each class against all others; return the areas under the curves."""
     there = [state for state in range(len(labels)) if 0 < np.count_nonzero(truth == state) < len(truth)]
     curves = {labels[state]: (_curve(truth == state, posteriors[:, state]), color(state)) for state in there}
     _draw(axes, curves)
@@ -121,7 +121,7 @@ def roc_of_classes(axes: Axes, truth: npt.NDArray[np.int64], posteriors: Array, 
 
 
 def _draw(axes: Axes, curves: dict[str, tuple[tuple[Array, Array], str]]) -> None:
-    """Curves by their names, each with its colour."""
+    """Draw named curves in different colours."""
     axes.plot([0, 1], [1, 0], color="#999999", linewidth=0.8, linestyle=":", zorder=0)
     axes.plot([0, 1], [0, 1], color="#cccccc", linewidth=0.8, zorder=0)
     for name, ((false_alarms, detections), ink) in curves.items():

@@ -1,4 +1,4 @@
-"""A sequence with its states and the probabilities of the states over time."""
+"""A sequence with its states and their probabilities over time."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..data.labels import UNKNOWN
 from ..data.sequences import column_names
 from .style import Along, along, as_curves, as_states, color, literal, panels_of, place_of, runs, state_names
 
-#: Lines of the columns: greys, which are the colours of no state, first plain and then dashed.
+#: Lines of columns in greys, unlike the colours of states, first plain and then dashed.
 GREYS = ("#222222", "#777777", "#AAAAAA")
 DASHES = ("-", "--", ":", "-.")
 
 
 def _signal(axes: Axes, samples: npt.NDArray[np.float64], columns: Any, parts: list[int], x: Along) -> None:
-    """One line per column, broken at gaps; a single column has its name at the axis."""
+    """Draw one line per column, broken at gaps; label the axis of a single column."""
     names = [""] * samples.shape[1] if columns is None else [literal(name) for name in columns]
     if len(names) != samples.shape[1]:
         raise ValueError(f"columns must have one name for each of {samples.shape[1]} columns, got {len(names)}")
@@ -44,7 +44,7 @@ def _strip(axes: Axes, states: npt.NDArray[np.int64], name: str, x: Along) -> No
 
 
 def _stack(axes: Axes, posteriors: npt.NDArray[np.float64], x: Along) -> None:
-    """Probabilities of all states on top of one another, each time step as wide as one step."""
+    """Stack the probabilities of all states, one step wide per time step."""
     edges = np.repeat(x.borders, 2)[1:-1]
     heights = np.repeat(posteriors, 2, axis=0).T
     axes.stackplot(edges, heights, colors=[color(k) for k in range(len(heights))], linewidth=0)
@@ -66,7 +66,7 @@ def sequence(
     title: str | None = None,
     figure: Figure | None = None,
 ) -> list[Axes]:
-    """Draw a sequence, its true states and the probabilities of the states over time.
+    """Draw a sequence, its true states and their probabilities over time.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def sequence(
             axis.axvline(x.borders[gap], color="white", linewidth=1.6)
             axis.axvline(x.borders[gap], color="#222222", linewidth=1.0, linestyle=":")
     patches = [Patch(color=color(k), label=label) for k, label in enumerate(labels)]
-    # A narrow screen shows the left side first.
+    # Narrow screens show the left side first.
     place: Any = "outside upper left" if title is None else "outside upper right"
     drawn = axes[0].figure
     drawn.legend(handles=patches, loc=place, ncols=min(n_states, 8), frameon=False, fontsize=9)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:
-    """Draw the held-out gain of each number of states, with standard errors and the number that was chosen.
+    """Draw the held-out gain by number of states, with errors and the choice.
 
     Parameters
     ----------

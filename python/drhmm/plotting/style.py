@@ -1,4 +1,4 @@
-"""What all pictures share: colours, new axes, names of states and of curves."""
+"""Shared style: colours, new axes, names of states and curves."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from matplotlib.figure import Figure
 from ..data.checks import Array, as_values, is_missing
 from ..data.labels import UNKNOWN
 
-#: Colours that stay apart for colour-blind readers and in print (Okabe and Ito), repeated after eight states.
+#: Colours for colour-blind readers and print (Okabe and Ito), repeated after eight states.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#666666")
 
 
 def color(k: int) -> str:
-    """Colour of the state or curve `k`."""
+    """Return the colour of the state or curve `k`."""
     return COLORS[k % len(COLORS)]
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of that many inches, made through pyplot: a notebook shows it, and ``plt.savefig`` saves it."""
+    """Make a figure through pyplot, with its size in inches."""
     from matplotlib import pyplot
 
     return pyplot.figure(figsize=(width, height), layout="constrained", dpi=120)
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
-    """The given axes, or those of a new figure, without the frame's upper and right side."""
+    """Return the given or new axes without upper and right spines."""
     axes: Axes = new_figure(width, height).subplots() if ax is None else ax
     axes.spines[["top", "right"]].set_visible(False)
     return axes
 
 
 def panels_of(figure: Figure | None, width: float, height: float, heights: Sequence[float]) -> list[Axes]:
-    """Panels under one another, of these relative heights, in the given or a new figure."""
+    """Return panels below each other, with relative heights."""
     figure = new_figure(width, height) if figure is None else figure
     ratios = {"height_ratios": heights}
     axes: list[Axes] = list(figure.subplots(len(heights), 1, sharex=True, gridspec_kw=ratios, squeeze=False)[:, 0])
@@ -50,7 +50,7 @@ def panels_of(figure: Figure | None, width: float, height: float, heights: Seque
 
 @dataclass(frozen=True)
 class Along:
-    """Places of time steps along the x axis, the borders between them, and what the axis shows."""
+    """Positions of time steps along the x axis, their borders, and the axis label."""
 
     places: Array
     borders: Array
@@ -58,7 +58,7 @@ class Along:
     is_dates: bool = False
 
     def finish(self, axes: Axes) -> None:
-        """The ends of the axis, its name, and its dates."""
+        """Set the limits, label and dates of the axis."""
         if self.is_dates:
             axes.xaxis_date()
         axes.set_xlim(self.borders[0], self.borders[-1])
@@ -66,7 +66,7 @@ class Along:
 
 
 def along(times: Any, n_frames: int, first: int = 0) -> Along:
-    """The x axis of time steps, which have numbers or the given times, numbers or dates that increase."""
+    """Lay out the x axis by number, or by increasing times or dates."""
     if times is None:
         numbers = np.arange(first, first + n_frames + 1, dtype=np.float64)
         return Along(numbers[:-1], numbers - 0.5)
@@ -88,18 +88,21 @@ def along(times: Any, n_frames: int, first: int = 0) -> Along:
 
 
 def unit_square(axes: Axes, across: str, up: str) -> None:
-    """Both axes from 0 to 1, of the same length, with room for dots on the border."""
+    """Set both axes to 0..1 with equal lengths and room for dots on the border."""
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", xlabel=across, ylabel=up)
 
 
 def literal(name: Any) -> str:
-    """A name as matplotlib shows it letter by letter: a dollar begins no formula, an underscore hides no legend."""
+    """Escape a name so that matplotlib shows it literally.
+
+    A dollar would begin a formula, an underscore hide a legend.
+    """
     text = str(name).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
 
 def state_names(names: Any, n_states: int) -> list[str]:
-    """One name per state."""
+    """Return one name per state."""
     if names is None:
         return [f"state {k}" for k in range(n_states)]
     given = [literal(name) for name in names]
@@ -111,9 +114,9 @@ def state_names(names: Any, n_states: int) -> list[str]:
 def as_states(
     values: Any, n_frames: int, n_states: int, name: str = "states", names: Any = None
 ) -> npt.NDArray[np.int64]:
-    """True states as indices 0..n_states-1, one per time step, and -1 where a label is unknown.
+    """Convert true states to indices 0..n_states-1, and -1 for unknown labels.
 
-    Values are labels where `names` holds them (or their text), and indices otherwise. Other labels than integers are
+    Values are labels if `names` has them (or their text), and indices otherwise. Other labels than integers are
     numbered in order, if there is one for each state.
     """
     labels = as_values(values, name)
@@ -148,7 +151,7 @@ def _is_whole(label: Any) -> bool:
 
 
 def _codes_by_names(labels: set[Any], names: Any) -> dict[Any, int] | None:
-    """The place of every label among the names, or among their text, -1 if it is that; None if some are not there."""
+    """Look up labels among the names or their text; None if some are missing."""
     for given in () if names is None else (list(names), [str(name) for name in names]):
         places = {name: place for place, name in enumerate(given)}
         if all(label in places or (_is_whole(label) and label == UNKNOWN) for label in labels):
@@ -157,7 +160,7 @@ def _codes_by_names(labels: set[Any], names: Any) -> dict[Any, int] | None:
 
 
 def as_curves(values: Any, name: str) -> dict[str, Any]:
-    """Named curves; a single one has no name."""
+    """Convert to named curves; a single one has no name."""
     if not isinstance(values, Mapping):
         return {"": values}
     if not values:
@@ -166,12 +169,12 @@ def as_curves(values: Any, name: str) -> dict[str, Any]:
 
 
 def place_of(name: str, curve: str) -> str:
-    """How an error message names a curve."""
+    """Name a curve for an error message."""
     return f"{name}[{curve!r}]" if curve else name
 
 
 def runs(states: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """(begin, end, state) of every stretch of equal states that are known."""
+    """(begin, end, state) of every run of a known state."""
     borders = np.flatnonzero(np.diff(states)) + 1
     begins, ends = np.r_[0, borders], np.r_[borders, len(states)]
     return [(int(b), int(e), int(states[b])) for b, e in zip(begins, ends, strict=True) if states[b] != UNKNOWN]

@@ -14,7 +14,7 @@ from .style import axes_or_new, state_names
 
 
 def written_share(probability: float) -> str:
-    """Exact zeros and ones stand out; everything else has two digits that say something."""
+    """Format an entry: exact 0 and 1, two significant digits otherwise."""
     if probability in (0.0, 1.0):
         return str(int(probability))
     if probability < 5e-4:
@@ -58,7 +58,7 @@ def numbered_map(
     axes: Axes, shares: Array, written: Sequence[Sequence[str]], labels: Sequence[str], across: str, down: str
 ) -> None:
     """Draw shares (S, S) from light to dark, with something written on each."""
-    # Powers below 1 keep rare transitions apart from forbidden ones.
+    # A power below 1 makes rare transitions visible beside forbidden ones.
     axes.imshow(shares, cmap="Blues", norm=PowerNorm(0.4, vmin=0, vmax=1))
     for i, j in np.ndindex(*shares.shape):
         ink = "white" if shares[i, j] > 0.3 else "#222222"

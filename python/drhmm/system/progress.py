@@ -1,11 +1,11 @@
-"""Progress of long work: one line on standard error that is written over."""
+"""Progress on one line of standard error."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 
-#: Called with the steps done, the number of steps, and words about the last one.
+#: Called with the steps done, the number of steps, and a comment on the last one.
 Progress = Callable[[int, int, str], None]
 
 
@@ -14,7 +14,7 @@ def no_progress(done: int, total: int, words: str) -> None:
 
 
 def progress_bar(name: str) -> Progress:
-    """A bar with a name, on standard error."""
+    """Return a named progress bar on standard error."""
     shown = 0
 
     def show(done: int, total: int, words: str) -> None:

@@ -1,4 +1,4 @@
-"""Threads of other libraries, kept to the number that the user asked for."""
+"""Limits on the threads of other libraries."""
 
 from __future__ import annotations
 
@@ -20,18 +20,21 @@ _R = TypeVar("_R")
 
 @functools.lru_cache(maxsize=1)
 def _controller(n_modules: int) -> ThreadpoolController:
-    """The libraries with threads, looked for again when Python has loaded other modules: that takes milliseconds."""
+    """Return the libraries with threads; search again after new imports only.
+
+    A search takes milliseconds.
+    """
     return ThreadpoolController()
 
 
 def limited_threads(n_threads: int) -> AbstractContextManager[object]:
-    """A context in which OpenMP, as scikit-learn uses it, starts no more threads than that, and BLAS has one.
+    """Limit the threads of OpenMP, as in scikit-learn, and give BLAS one.
 
     BLAS rounds differently with every number of threads: with one, a model has the same fingerprint on any machine with
     the same instructions.
     """
     controller = _controller(len(sys.modules))
-    # Only what is above: fewer threads, from the environment or a caller, are what somebody asked for, too.
+    # Only lower the limits: a smaller number from the environment or a caller stays.
     above = {}
     for library in controller.lib_controllers:
         most = 1 if library.user_api == "blas" else n_threads
@@ -41,7 +44,7 @@ def limited_threads(n_threads: int) -> AbstractContextManager[object]:
 
 
 def with_own_threads(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A method that keeps all libraries to the `n_threads` of its object, and answers as `by_name` does."""
+    """Decorate a method to limit threads to `n_threads` of its object; like `by_name`."""
     checked = by_name(method)
 
     @functools.wraps(method)

@@ -1,1 +1,1 @@
-"""Rows of tables: how they are read, and what is written beside them."""
+"""Reading of table rows, and the result columns beside them."""

@@ -1,4 +1,4 @@
-"""The columns of a result table: what the command and data frames say of every row."""
+"""Result columns of the command line and data frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..data.sequences import Sequences
 from ..exceptions import ImpossibleDataError
 from ..model import PATH_METHODS, Model, PathMethod
 
-#: Rows of whole sequences that are inferred at once.
+#: Rows of whole sequences per inference call.
 MOST_ROWS = 1 << 17
 
 #: Columns of every result.
@@ -24,12 +24,12 @@ RESULTS = ("state", "probability", "novelty")
 
 
 def probability_name(label: Any) -> str:
-    """The name of the column with the probability of one state."""
+    """Return the name of the column with the probability of a state."""
     return f"p({label})"
 
 
 def result_names(model: Model, method: str = "smooth", probabilities: bool = False) -> list[str]:
-    """Names of the columns that `results` gives."""
+    """Return the names of the columns of `results`."""
     if check_choice(method, "method", PATH_METHODS) == "viterbi":
         return ["state"]
     names = list(RESULTS if model.novelty is not None and method != "frame" else RESULTS[:2])
@@ -39,7 +39,7 @@ def result_names(model: Model, method: str = "smooth", probabilities: bool = Fal
 def refuse_results(
     columns: Sequence[str], table: str, model: Model, method: str = "smooth", probabilities: bool = False
 ) -> None:
-    """Raise a TableError if a table has a column that the result adds."""
+    """Raise TableError if a table already has a result column."""
     for name in result_names(model, method, probabilities):
         if name in columns:
             raise TableError(
@@ -57,7 +57,7 @@ def results(
     probabilities: bool = False,
     n_threads: int | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
-    """The number of the state of every row, its probability and novelty, and the probability of each state."""
+    """Infer state numbers, their probabilities, novelty, and all probabilities."""
     X, lengths = sequences.given, sequences.lengths
     checked, threads = model._checked(X, lengths, None, sequences.dt, method, PATH_METHODS, lag, n_threads)
     names = result_names(model, method, probabilities)
@@ -74,7 +74,7 @@ def results(
 
 
 def _parts(sequences: Sequences) -> Iterator[tuple[int, int, Sequences]]:
-    """Whole sequences, as many at a time as memory is no matter; the number and the first row of the first."""
+    """Iterate over groups of whole sequences with their first number and row."""
     number = begin = 0
     while number < len(sequences.lengths):
         last, end = number + 1, begin + sequences.lengths[number]
@@ -88,10 +88,10 @@ def _parts(sequences: Sequences) -> Iterator[tuple[int, int, Sequences]]:
 
 
 def _results(model: Model, part: Sequences, method: str, lag: int | None, threads: int) -> list[npt.NDArray[Any]]:
-    """What is in the columns, in their order."""
+    """Return the result columns in order."""
     if method == "viterbi":
         return [model._recurse("viterbi", model._evidence(part, threads, False), part, threads)]
-    # One recursion for all: predict, predict_proba and novelty_proba are of the same posteriors.
+    # One recursion for all: predict, predict_proba and novelty_proba share posteriors.
     everything = model._all_posteriors(part, method, lag, threads)
     known = among_known(everything, model.n_states, part.row)
     novelty = [everything[:, -1]] if "novelty" in result_names(model, method) else []

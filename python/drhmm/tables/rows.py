@@ -1,4 +1,4 @@
-"""The rows of a table as arrays: samples of whole sequences, gaps between them, and labels."""
+"""Table rows as arrays: samples of whole sequences, gaps and labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def narwhals() -> Any:
-    """The library narwhals; an ImportError names the extra that brings it."""
+    """Import narwhals; an ImportError names the extra to install."""
     try:
         import narwhals
     except ImportError as error:
@@ -28,7 +28,7 @@ def narwhals() -> Any:
 
 
 def as_frame(df: Any) -> nw.DataFrame[Any]:
-    """The table as a narwhals frame; a TypeError says what it must be."""
+    """Wrap a table as a narwhals frame, or raise TypeError."""
     if hasattr(df, "shape"):
         refuse_equal_names(column_names(df) or (), "df")
     try:
@@ -42,16 +42,16 @@ def as_frame(df: Any) -> nw.DataFrame[Any]:
 
 
 def index_of(frame: nw.DataFrame[Any]) -> Sequence[Any]:
-    """The names of the index, which only tables of pandas have."""
+    """Return the names of a pandas index; other tables have none."""
     return getattr(getattr(frame.to_native(), "index", None), "names", ())
 
 
 def read_sequences(
     frame: nw.DataFrame[Any], columns: Columns, samples: npt.NDArray[Any] | None = None
 ) -> tuple[Sequences, float | None]:
-    """The samples of a table as whole sequences, gaps from its times included, and the time of one step.
+    """Read whole sequences and the time of one step; gaps come from times.
 
-    `samples` are those of the rows, where they are not in the table.
+    `samples` are those of the rows if the table lacks them.
     """
     if samples is None and len(frame) == 0:
         raise TableError("df has no rows", on_command_line="there are no rows")
@@ -81,7 +81,7 @@ def read_sequences(
 
 
 def _samples(frame: nw.DataFrame[Any], names: Sequence[str]) -> npt.NDArray[Any]:
-    """Columns of numbers, (rows, names); NaN where there is nothing."""
+    """Read numeric columns, (rows, names); NaN for missing values."""
     nw = narwhals()
     types = [frame.schema[name] for name in names]
     for name, dtype in zip(names, types, strict=True):
@@ -99,7 +99,7 @@ def _samples(frame: nw.DataFrame[Any], names: Sequence[str]) -> npt.NDArray[Any]
             raise error
     if not frame.implementation.is_pyarrow() or not all(dtype.is_numeric() for dtype in types):
         return np.asarray(as_array(frame.select(*names).to_native()))
-    # One column at a time: Arrow's own way needs the table three times.
+    # One column at a time: Arrow's own conversion needs three times the memory of the table.
     samples = np.empty((len(frame), len(names)), dtype=np.float32 if set(types) == {nw.Float32} else np.float64)
     for place, name in enumerate(names):
         samples[:, place] = frame[name].to_numpy()
@@ -115,7 +115,7 @@ def _is_time(value: Any) -> bool:
 
 
 def times_of(series: nw.Series[Any]) -> npt.NDArray[Any]:
-    """Times as numbers, dates or durations of numpy; all but fractions are exact."""
+    """Read times as numbers, dates or durations of numpy, exactly up to fractions."""
     nw = narwhals()
     dtype = series.dtype
     _refuse_nulls(series, "there is no time")
@@ -143,13 +143,13 @@ def times_of(series: nw.Series[Any]) -> npt.NDArray[Any]:
 
 
 def _dates(series: nw.Series[Any]) -> npt.NDArray[Any]:
-    """Dates, those of a time zone as UTC, in nano- or microseconds."""
+    """Read dates in nano- or microseconds, those with a time zone as UTC."""
     unit: Any = "ns" if getattr(series.dtype, "time_unit", "us") == "ns" else "us"
     return np.asarray(series.dt.timestamp(unit).to_numpy(), dtype=np.int64).view(f"M8[{unit}]")
 
 
 def _moment(value: Any, row: int, name: str) -> Any:
-    """A time that is written as text."""
+    """Parse a time in text."""
     try:
         return moment(value)
     except ValueError as problem:
@@ -164,7 +164,7 @@ def _refuse_nulls(series: nw.Series[Any], problem: str) -> None:
 
 
 def values_of(series: nw.Series[Any]) -> npt.NDArray[Any]:
-    """Labels, or names of sequences, as an array; None, NaN or NaT where there is nothing."""
+    """Read labels or sequence names as an array; missing ones are None, NaN or NaT."""
     nw, name = narwhals(), f"column {series.name!r}"
     if series.dtype == nw.Datetime:
         known = ~np.asarray(series.is_null().to_numpy(), dtype=bool)
@@ -184,5 +184,5 @@ def values_of(series: nw.Series[Any]) -> npt.NDArray[Any]:
 
 
 def plain(values: npt.NDArray[Any]) -> Any:
-    """Labels that are text or objects as a list, which every library understands."""
+    """Convert text or object labels to a list, which every library accepts."""
     return values.tolist() if values.dtype.kind in "OUS" else values

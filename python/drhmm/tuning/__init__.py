@@ -1,1 +1,1 @@
-"""What cross-validation chooses: folds, kernels, scales and the temper."""
+"""Cross-validation: folds, kernels, scales and the temper."""

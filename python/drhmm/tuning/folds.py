@@ -1,4 +1,4 @@
-"""Folds: contiguous blocks or whole sequences, the same wherever something is held out."""
+"""Folds of blocks or whole sequences, shared by all held-out estimates."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from ..data.checks import Lengths
 
 N_FOLDS = 5
 
-#: Sequences from which on folds are whole sequences: states that last as long as a block would leak between blocks.
+#: Folds are whole sequences from this number on: long states would leak between blocks of a sequence.
 FEWEST_WHOLE = 3
 
-#: A class with fewer frames, and a smaller share of them, does not decide about folds.
+#: Classes with fewer frames and a smaller share do not affect the choice of folds.
 RARE, RARE_SHARE = 20, 0.01
 
 
 def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np.int64]:
-    """Fold of every frame: each sequence is cut into `n_folds` contiguous blocks of nearly equal size.
+    """Cut each sequence into `n_folds` contiguous blocks; return each frame's fold.
 
-    Neighbouring frames are correlated, so a fold never holds single frames between training frames. The first block
-    of successive sequences goes to successive folds, which spreads short sequences evenly.
+    Neighbouring frames are correlated, so a fold never holds single frames between training frames. The first block of
+    successive sequences goes to successive folds, which spreads short sequences evenly.
     """
     folds = []
     for k, length in enumerate(lengths):
@@ -30,13 +30,13 @@ def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np
 
 
 def drawn_folds(n_units: int, n_folds: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
-    """Fold of each unit, such as a sequence: each round of units has all folds, in an order that is drawn."""
+    """Assign units to folds: each round of units has all folds, in random order."""
     rounds = [random.permutation(n_folds) for _ in range(-(-n_units // n_folds))]
     return np.concatenate(rounds)[:n_units]
 
 
 def folds_of(sequence: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], n_states: int) -> npt.NDArray[np.int64]:
-    """Fold of every frame, from its sequence and its class (negative where unknown): the same wherever folds judge.
+    """Return the fold of each frame, from its sequence and its class (-1: unknown).
 
     Whole sequences, if there are at least three and every class that is not rare keeps two frames outside each fold;
     contiguous blocks of each sequence otherwise.

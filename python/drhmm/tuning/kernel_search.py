@@ -19,32 +19,32 @@ DEFAULT_SIGMA = 1.0
 DEFAULT_RHO = 0.003
 
 SIGMA_GRID = (0.35, 0.5, 0.7, 1.0, 1.4)
-#: Kernel width over the median distance where EM compares starts: finer, so that clusters can have any shape.
+#: Kernel width over the median distance for comparing starts of EM: finer, so that clusters can have any shape.
 START_SIGMA = 0.5
 
 RHO_GRID = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 
-#: Summed loss (squared error, or nats of a judge) that data must gain per squared grid step away from the default.
+#: Gain in summed loss (squared error, or nats of a judge) required per squared grid step from the default.
 PULL = 3.0
 
 
-#: Held-out estimates, in numbers, that are there at the same time; those of one sigma always are.
+#: Size of held-out estimates in memory at once, in numbers; those of one sigma always fit.
 MOST_ESTIMATES = 2**24
 
-#: Multiplications of Gram matrices between two signs of progress; those of one sigma may be more.
+#: Multiplications of Gram matrices between two progress updates; one sigma may take more.
 QUICK_WORK = 2**32
 
-#: From held-out estimates of p(x = i | y), (N, S), to a summed loss.
+#: Maps held-out estimates of p(x = i | y), (N, S), to a summed loss.
 Judge = Callable[[Array], float]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What cross-validation saw and chose.
+    """The table of cross-validation and its choice.
 
     ``loss[s, r]``, the squared loss of a frame, belongs to ``sigmas[s]`` and ``rhos[r]``. ``verdict[s, r]`` decided,
     pull included: the summed squared loss, or minus the summed log posterior of the true states after smoothing.
-    ``estimates`` are the held-out estimates (N, S) of the winner, while something is still learned from them.
+    ``estimates`` are the held-out estimates (N, S) of the winner, while learning still needs them.
     """
 
     sigmas: Array
@@ -57,12 +57,11 @@ class Selection:
 
 
 def pull(sigmas: Array, rhos: Array, median: float | None, pull_rho: bool) -> Array:
-    """Summed loss that data must gain to leave the defaults, (sigmas, rhos); nothing for what is not searched.
+    """Return the penalty for leaving the defaults, (sigmas, rhos), in summed loss.
 
     With few noisy frames the smallest held-out loss belongs to an almost constant predictor, which is useless as
-    evidence. The pull grows with the grid steps (a factor sqrt 2 in sigma, sqrt 10 in rho), with their square at
-    first, and not with the number of frames: a hundred frames stay near the defaults, thousands go where the loss is
-    smallest.
+    evidence. The pull grows with the grid steps (a factor sqrt 2 in sigma, sqrt 10 in rho), with their square at first,
+    and not with the number of frames: a hundred frames stay near the defaults, thousands go where the loss is smallest.
     """
     sigma_steps = np.zeros(len(sigmas)) if median is None else 2 * np.log2(sigmas / (DEFAULT_SIGMA * median))
     rho_steps = 2 * np.log10(rhos / DEFAULT_RHO) if pull_rho else np.zeros(len(rhos))
@@ -71,7 +70,7 @@ def pull(sigmas: Array, rhos: Array, median: float | None, pull_rho: bool) -> Ar
 
 
 def _huber(steps: Array) -> Array:
-    """steps^2 up to two steps, and straight on from there."""
+    """Return steps^2 up to two steps, linear beyond."""
     return np.where(np.abs(steps) <= 2, steps**2, 4 * np.abs(steps) - 4)
 
 
@@ -88,9 +87,9 @@ def select(
     n_threads: int,
     progress: Progress | None = None,
 ) -> Selection:
-    """Choose what is None of sigma and rho, pulled towards the defaults.
+    """Choose sigma or rho, if None, with a pull towards the defaults.
 
-    By held-out squared loss, or where there is a judge of held-out estimates, by its verdict.
+    By held-out squared loss, or by the judge of held-out estimates if there is one.
     """
     sigmas = np.array(SIGMA_GRID) * median if sigma is None else np.array([sigma])
     rhos = np.array(RHO_GRID) if rho is None else np.array([rho])
@@ -99,7 +98,7 @@ def select(
     place[order] = np.arange(len(order))
     sizes = [int(size) for size in np.bincount(folds) if size > 0]
     loss, verdict = np.empty((len(sigmas), len(rhos))), np.empty((len(sigmas), len(rhos)))
-    # Weights of another unit than "one per frame" must not change how strong the pull is.
+    # The pull must not depend on the unit of the weights.
     unit = weights.sum() / len(weights)
     ordered = frames[order], targets[order], weights[order]
     # As many widths at a time as there are threads, or all that take no time, as the folds of a few would leave threads

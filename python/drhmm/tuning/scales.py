@@ -1,6 +1,6 @@
-"""How much evidence counts: scales of a pool, the temper of its chain and the prior shift, for each kind of answer.
+"""Tunings: scales of members, temper and prior shift for each kind of answer.
 
-They are chosen by what smoothing, filtering or single frames make of held-out evidence.
+They minimise the loss of smoothing, filtering or single frames on held-out evidence.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ from ..chain.native_chain import StageChain
 from ..chain.transitions import power, tempered, unreachable
 from ..data.checks import LARGEST, Array, Lengths, as_floats, check_number
 
-#: Rows that are judged, about, with up to so many classes, and fewer with more; rows of a piece of a long sequence.
+#: The approximate number of judged rows for a few classes, more for many, and rows per piece of a long sequence.
 MOST_JUDGED, MANY_CLASSES, PIECE = 20_000, 10, 2000
 
-#: Judged frames below which nothing can be said.
+#: The fewest judged frames for learning scales.
 FEWEST = 50
 
-#: Summed loss that data must gain per squared factor of two of a scale, squared step of the temper and of the shift.
+#: Gain in summed loss required per squared factor of two of a scale, squared step of the temper and of the shift.
 SCALE_PULL, TEMPER_PULL, SHIFT_PULL = 0.002, 0.5, 0.5
 
 #: Bounds of log2 kappa, of the temper and of the prior shift.
 SCALE_BOUNDS, TEMPER_BOUNDS, SHIFT_BOUNDS = (-14.0, 3.0), (0.05, 1.0), (-3.0, 3.0)
 
-#: Starts of the search: a temper, and powers of two by which the usual scales are multiplied.
+#: Starts of the search: a temper, and powers of two as factors of the usual scales.
 STARTS = ((1.0, range(1, -11, -1)), (0.5, range(0, -6, -1)), (0.1, range(1, -4, -1)))
 
-#: Scales and tempers at which kernel widths and regularisation are compared.
+#: Scales and tempers for comparing kernel widths and regularisation.
 JUDGE_SCALES = (2.0**-8, 2.0**-6, 2.0**-4, 2.0**-2, 1.0)
 JUDGE_TEMPERS = (1.0, 0.5)
 
-#: Iterations from every start, and from the best of them.
+#: Iterations from each start, and from the best of them.
 FIRST_ITERATIONS, MOST_ITERATIONS = 6, 40
 
-#: Powers of two by which the scales of a plain chain are multiplied where one with shapes of durations is tried.
+#: Powers of two as factors of the scales of a plain chain, to start with for one with shapes of durations.
 NEAR_STEPS = range(0, -5, -1)
 
-#: By how much shapes of durations must lower the objective, in units of the square root of the number of runs.
+#: Decrease of the objective required of shapes, in units of the square root of the number of runs.
 SHAPE_LEAD = 0.25
 
 #: Step of the temper in the finite difference of the loss of filtering.
 TEMPER_STEP = 1e-4
 
-#: What each kind of answer is called.
+#: Names of the kinds of answers in messages.
 SPOKEN = {"smooth": "smoothing", "filter": "filtering", "frame": "single frames"}
 
-#: The most that one held-out frame may say against a state, in nats.
+#: Limit of the evidence of one held-out frame against a state, in nats.
 MOST_NATS = 500.0
 
 
 def given_scales(scale: Any) -> Array | None:
-    """Evidence scales that are not learned, (1,) or (M,); None where they are."""
+    """Return given evidence scales, (1,) or (M,); None if they are learned."""
     if isinstance(scale, str) and scale == "cv":
         return None
     if not isinstance(scale, list | tuple) and np.ndim(scale) == 0:
@@ -72,7 +72,10 @@ def given_scales(scale: Any) -> Array | None:
 
 
 def given_temper(temper: Any, is_geometric: bool = True) -> float | None:
-    """The temper if it is not learned; None where it is. A chain whose stays are not geometric has none but 1."""
+    """Return a given temper, or None to learn it.
+
+    Only geometric chains can be tempered; otherwise the temper is 1.
+    """
     if isinstance(temper, str) and temper == "cv":
         return None
     temper = check_number(temper, "transition_temper", low=0, high=1, low_open=True)
@@ -86,9 +89,9 @@ def given_temper(temper: Any, is_geometric: bool = True) -> float | None:
 
 @dataclass(frozen=True)
 class Choice:
-    """Scales kappa (M,), temper tau and prior shift beta, where they come from, in words, and their objective.
+    """Scales kappa (M,), temper tau, prior shift beta, their origin and objective.
 
-    The objective is -inf where nothing was judged.
+    The objective is -inf if nothing was judged.
     """
 
     scales: Array
@@ -101,7 +104,7 @@ class Choice:
 def drawn_parts(
     codes: npt.NDArray[np.int64], parts: list[tuple[int, int]], most: int = MOST_JUDGED
 ) -> list[tuple[int, int]]:
-    """The parts (begin, end) of sequences that are judged: all of them, or a draw of about `most` rows.
+    """Choose parts (begin, end) of sequences to judge: all, or about `most` rows.
 
     A draw has whole sequences, long ones cut into pieces, evenly spread, and pieces of the classes that it would lack.
     """
@@ -125,16 +128,16 @@ def drawn_parts(
 
 
 def _softened(log_ratios: Array) -> Array:
-    """Log ratios with their maximum at 0. A held-out estimate of zero is a guess: it excludes nothing."""
+    """Limit held-out log ratios from below: an estimate of zero is only a guess."""
     softened: Array = np.maximum(log_ratios - log_ratios.max(axis=1, keepdims=True), -MOST_NATS)
     return softened
 
 
 class HeldOutSmoothing:
-    """Judges held-out evidence by what smoothing makes of it: minus the log posterior of the true states.
+    """A judge of held-out evidence: minus the log posterior of true states.
 
-    Sequences in which the state never changes cannot tell too much confidence from too little and are left out; so are
-    frames of a class that no other fold has.
+    Sequences without a change of state cannot reveal overconfidence and are left out, as are frames of a class that no
+    other fold has.
 
     Parameters
     ----------
@@ -192,7 +195,7 @@ class HeldOutSmoothing:
         self.transmat, self.startprob = transmat, startprob
         self._chain_at = lru_cache(maxsize=4)(self._make_chain)
         self.scales, self.n_threads, self.learns_shift = scales, n_threads, learns_shift
-        # Powers of a chain that falls apart are no chain, and stages have no powers: nothing is tempered.
+        # Powers of a reducible chain are no chain, and stages have no powers: both stay untempered.
         self._staged = None if stages is None else StageChain.of(transmat, startprob, stages)
         cannot = self._staged is not None or unreachable(transmat) is not None or kind == "frame"
         self._log_transmat = np.log(np.where(transmat > 0, transmat, 1.0))
@@ -211,7 +214,7 @@ class HeldOutSmoothing:
         return self._staged is None or self.kind == "frame"
 
     def value(self, evidence: Array, temper: float) -> float:
-        """Minus the summed log posterior from evidence at the judged rows, on the chain that inference runs on."""
+        """Minus the summed log posterior of evidence at the judged rows."""
         if self._staged is None or self.kind == "frame":
             return self.loss(evidence, temper, with_gradient=False)[0]
         judged = np.flatnonzero(self._codes >= 0)
@@ -220,7 +223,7 @@ class HeldOutSmoothing:
         return -float(np.log(np.maximum(posteriors, np.finfo(float).tiny)).sum())
 
     def loss(self, evidence: Array, temper: float, with_gradient: bool) -> tuple[float, Array, float]:
-        """The value for a chain without stages, and its derivatives by evidence (T, S) and by the temper."""
+        """The loss for a chain without stages, with derivatives by evidence and temper."""
         if self.kind == "frame":
             return self._frame_loss(evidence)
         if self.kind == "filter":
@@ -244,7 +247,7 @@ class HeldOutSmoothing:
         return -float(logs[np.arange(len(judged)), truth].sum()), by_evidence, 0.0
 
     def _filter_loss(self, evidence: Array, temper: float, with_gradient: bool) -> tuple[float, Array, float]:
-        """The loss on the tempered chain that streams run on; its derivative by the temper is a finite difference."""
+        """The loss of filtering on the tempered chain; the temper by finite differences."""
         loss, by_evidence = self._filtered(evidence, temper, with_gradient)
         by_temper = 0.0
         if with_gradient and self.temper is None:
@@ -256,7 +259,7 @@ class HeldOutSmoothing:
         return _core.filtering_loss(evidence, self._codes, *self._chain_at(temper), self.lengths, with_gradient)
 
     def _make_chain(self, temper: float) -> tuple[Array, Array]:
-        """Powers of the transition and start probabilities; for filtering, made into a proper chain again."""
+        """Return powers of transition and start probabilities, normalised for filtering."""
         if self.kind != "filter":
             return power(self.transmat, temper), power(self.startprob, temper)
         n_states = len(self.startprob)
@@ -264,20 +267,20 @@ class HeldOutSmoothing:
         return np.ascontiguousarray(transmat), np.ascontiguousarray(startprob)
 
     def spread(self, log_ratios: Array, rows: npt.NDArray[np.int64]) -> Array:
-        """Log ratios of some rows, in ascending order, at those that are judged; NaN where there are none."""
+        """Spread log ratios of ascending rows over the judged rows, NaN elsewhere."""
         places = np.minimum(np.searchsorted(rows, self.rows), len(rows) - 1)
         spread: Array = np.where((rows[places] == self.rows)[:, None], log_ratios[places], np.nan)
         return spread
 
     def best(self, log_ratios: Array) -> float:
-        """The smallest loss of log ratios at the judged rows over a few scales and tempers, or at those given."""
+        """Return the smallest loss over a few scales and tempers, or at those given."""
         own = _softened(log_ratios)
         scales = JUDGE_SCALES if self.scales is None else (float(self.scales.max()),)
         tempers = JUDGE_TEMPERS if self.temper is None else (self.temper,)
         return min(self._lowest(own, scales, temper) for temper in tempers)
 
     def _lowest(self, own: Array, scales: Sequence[float], temper: float) -> float:
-        """The smallest loss over scales, downhill from the scale that was the best before."""
+        """Return the smallest loss over scales, descending from the previous best."""
         found: dict[int, float] = {}
         best, last = min(self._best_scale, len(scales) - 1), -1
         while best != last:
@@ -289,7 +292,7 @@ class HeldOutSmoothing:
 
     @property
     def shape_lead(self) -> float:
-        """The difference of two objectives from which on one chain is clearly better."""
+        """The least difference of objectives for preferring a chain with shapes."""
         return SHAPE_LEAD * float(np.sqrt(self.n_runs))
 
     def choose(
@@ -300,7 +303,7 @@ class HeldOutSmoothing:
         usual: Array,
         near: Choice | None = None,
     ) -> Choice:
-        """What minimises the objective for the held-out log ratios of the members at the judged rows.
+        """Minimise the objective for held-out log ratios of the members.
 
         The objective is (runs / frames) times the loss, as frames are not independent and runs of one state nearly are,
         with pulls towards the starts of the scales, a temper of 1 and no prior shift. Without enough frames to judge,
@@ -317,7 +320,7 @@ class HeldOutSmoothing:
         judged = np.stack([_softened(member) for member in members.values() if member is not None])
         objective = _Objective(self, judged, prior, starts, given)
         if near is None:
-            # Each temper has its own best start; where they lead is compared after a few iterations.
+            # Each temper has its own best start; a few iterations from each show the best.
             tempers = STARTS if self.temper is None else STARTS[:1]
             tried = [
                 self._descend(objective, *objective.best_start(np.log2(starts), temper, steps), FIRST_ITERATIONS)
@@ -340,7 +343,7 @@ class HeldOutSmoothing:
         )
 
     def _descend(self, objective: _Objective, start: Array, value: float, iterations: int) -> tuple[Array, float]:
-        """The parameters to which a start of that value leads, and their objective."""
+        """Descend from a start; return the parameters and their objective."""
         result = minimize(
             objective if self.has_gradient else objective.value,
             start,
@@ -352,7 +355,7 @@ class HeldOutSmoothing:
         return (result.x, float(result.fun)) if result.fun < value else (start, value)
 
     def _given(self, names: Sequence[str], usual: Array) -> Array | None:
-        """The scale of each member if scales are given; a single one is shared among them as the usual ones are."""
+        """Return given scales by member; a single one is split as the usual ones are."""
         if self.scales is None:
             return None
         if len(self.scales) == 1:
@@ -366,7 +369,7 @@ class HeldOutSmoothing:
 
 
 class _Objective:
-    """The objective and its gradient as a function of those of log2 kappa_m, tau and beta that are free."""
+    """The objective and its gradient in the free ones of log2 kappa_m, tau, beta."""
 
     def __init__(
         self, smoothing: HeldOutSmoothing, members: Array, prior: Array, starts: Array, given: Array | None
@@ -389,7 +392,7 @@ class _Objective:
         return bounds
 
     def best_start(self, log_scales: Array, temper: float, steps: range) -> tuple[Array, float]:
-        """The best of the parameters at these powers of two of the scales, and its objective."""
+        """Return the best factor of the scales among powers of two, and its objective."""
         tried = [self.free_of(np.clip(log_scales + step, *SCALE_BOUNDS), temper) for step in steps]
         values = [self.value(free) for free in tried]
         best = int(np.argmin(values))
@@ -401,7 +404,7 @@ class _Objective:
         return parameters
 
     def all_of(self, free: Array) -> tuple[Array, float, float]:
-        """Scales, temper and prior shift."""
+        """Return scales, temper and prior shift from the free parameters."""
         parameters = self.fixed.copy()
         parameters[self.is_free] = free
         return 2.0 ** parameters[:-2], float(parameters[-2]), float(parameters[-1])
@@ -416,7 +419,7 @@ class _Objective:
         return self.smoothing.n_runs / self.smoothing.n_judged * loss + float(pulls)
 
     def value(self, free: Array) -> float:
-        """The objective alone."""
+        """Return the objective alone."""
         scales, temper, beta = self.all_of(free)
         return self._with_pulls(self.smoothing.value(self._evidence(scales, beta), temper), scales, temper, beta)
 
