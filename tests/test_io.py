@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,13 +20,14 @@ import pytest
 from numpy.testing import assert_array_equal
 from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as write_tensors
+from sklearn.naive_bayes import GaussianNB
 
 import drhmm
 import live
 from drhmm import DensityRatioHMM, ModelFormatError
 from drhmm.chain.transitions import Tempering
 from drhmm.files.model_file import from_bytes, to_bytes
-from drhmm.ratios import LeastSquares
+from drhmm.ratios import FromClassifier, LeastSquares
 from problems import blobs
 
 FILED = [kind for kind in live.KINDS if kind != "classifier"]
@@ -167,11 +169,6 @@ class TestRoundTrip:
             assert_array_equal(loaded.log_ratios(X), model.log_ratios(X))
             assert loaded.fingerprint == model.fingerprint
             assert loaded.settings == model.settings
-
-    def test_evidence_that_is_code_is_refused(self, tmp_path):
-        with pytest.raises(ValueError, match="use pickle or joblib"):
-            live.model("classifier").save(tmp_path / "model.drhmm")
-        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_process_that_loads_and_predicts_never_imports_scikit_learn(tmp_path):
@@ -653,3 +650,57 @@ def test_statistics_unpickled_from_buffers_that_begin_anywhere():
     moved = [memoryview(bytes(1) + bytes(buffer.raw()))[1:] for buffer in buffers]
     assert buffers
     assert_array_equal(pickle.loads(content, buffers=moved).gram, statistics.gram)
+
+
+class TestObjects:
+    """Evidence from classifiers in a file: objects, whose types must be trusted by name."""
+
+    NEEDED = ("drhmm.ratios.from_classifier.FromClassifier",)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def saved(cls, tmp_path_factory):
+        X, y = blobs(3)
+        model = DensityRatioHMM(ratio=FromClassifier(GaussianNB()), novelty=True, random_state=0).fit(X, y).model_
+        path = tmp_path_factory.mktemp("objects") / "model.drhmm"
+        model.save(path)
+        return X, model, path
+
+    def test_answer_as_before_where_they_are_trusted(self, saved):
+        X, model, path = saved
+        loaded = drhmm.load(path, trusted=self.NEEDED)
+        assert loaded.fingerprint == model.fingerprint
+        assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+        assert_array_equal(loaded.novelty_proba(X), model.novelty_proba(X))
+
+    @pytest.mark.parametrize("trusted", [None, [], ["sklearn.naive_bayes.GaussianNB"]])
+    def test_are_not_made_where_they_are_not(self, saved, trusted):
+        with pytest.raises(
+            ModelFormatError, match=r"types drhmm\.ratios\.\S+FromClassifier, use drhmm\.load\(path, tru"
+        ):
+            drhmm.load(saved[2], trusted=trusted)
+
+    def test_need_skops_which_the_message_names_with_the_class(self, saved, monkeypatch, tmp_path):
+        monkeypatch.setitem(sys.modules, "skops.io", None)
+        with pytest.raises(ImportError, match=r"from FromClassifier needs skops: pip install \"drhmm\[skops\]\""):
+            saved[1].save(tmp_path / "model.drhmm")
+
+    def test_of_a_class_that_skops_cannot_write_are_named(self, tmp_path):
+        X, y = blobs(3)
+        model = DensityRatioHMM(ratio=FromClassifier(Unwritable()), random_state=0).fit(X, y).model_
+        with pytest.raises(ValueError, match="evidence from FromClassifier cannot be saved by skops"):
+            model.save(tmp_path / "model.drhmm")
+
+    def test_in_a_damaged_file_are_not_read(self, saved, tmp_path):
+        content = saved[2].read_bytes()
+        (tmp_path / "damaged.drhmm").write_bytes(content[:-40] + bytes(40))
+        with pytest.raises(ModelFormatError):
+            drhmm.load(tmp_path / "damaged.drhmm", trusted=self.NEEDED)
+
+
+class Unwritable(GaussianNB):
+    """A classifier with something that only this process has."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.lock_ = threading.Lock()
+        return super().fit(X, y, sample_weight)

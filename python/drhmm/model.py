@@ -403,9 +403,9 @@ class Model(Inference):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, by custom with the ending ``.drhmm``, for `drhmm.load`.
 
-        The file holds arrays and JSON (safetensors), never code: a ValueError refuses evidence that only pickle can
-        save. It is complete or not there: the bytes go to a temporary file in the same folder, to the disk, and then
-        take the name.
+        The file holds arrays and JSON (safetensors), never code. Evidence from classifiers and other sources is written
+        by skops (``pip install "drhmm[skops]"``), and read where its types are trusted by name. The file is complete
+        or not there: the bytes go to a temporary file in the same folder, to the disk, and then take the name.
         """
         from .files.model_file import save
 

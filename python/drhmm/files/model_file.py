@@ -6,16 +6,17 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
-from ..data.checks import Array
 from ..evidence.pooled import PooledEvidence
 from ..exceptions import ModelFormatError
 from ..model import Model
 from ..version import __version__
+from . import objects
 from .atomic_write import write_atomically
 from .serialization import DESCRIPTION, description_of, digest, parts_of, tensors_of
 from .strict_json import strict_json
@@ -24,6 +25,10 @@ from .strict_json import strict_json
 FORMAT_VERSION = 4
 
 _KEY = "drhmm"
+
+#: The entry of the bytes of objects, where evidence is from sources that are no pool.
+OBJECTS = "objects"
+
 _METADATA = ("checksum", "format_version", "library_version", "fingerprint", "feature_names", "settings", "alarm")
 _NO_CHECKSUM = "sha256:" + 64 * "0"
 _CHECKSUM = re.compile("sha256:[0-9a-f]{64}")
@@ -36,7 +41,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     write_atomically(path, to_bytes(model))
 
 
-def load(path: str | os.PathLike[str]) -> Model:
+def load(path: str | os.PathLike[str], *, trusted: Sequence[str] | None = None) -> Model:
     """Read a model file of `Model.save`.
 
     Needs numpy, safetensors and the native core only: a process that loads and predicts never imports scikit-learn.
@@ -45,6 +50,9 @@ def load(path: str | os.PathLike[str]) -> Model:
     ----------
     path : path
         The file.
+    trusted : list of str, optional
+        Types of objects that the file may hold, such as ``"drhmm.ratios.from_classifier.FromClassifier"``; those of
+        scikit-learn that skops trusts need not be named. None reads no objects at all: a model of the pool has none.
 
     Returns
     -------
@@ -69,7 +77,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     True
     """
     try:
-        return from_bytes(_read(path))
+        return from_bytes(_read(path), trusted)
     except ModelFormatError as error:
         raise ModelFormatError(f"{os.fspath(path)}: {error}") from None
 
@@ -78,11 +86,6 @@ def to_bytes(model: Model) -> bytes:
     """Serialise a model to bytes."""
     from safetensors.numpy import save as serialize
 
-    if not isinstance(model.evidence, PooledEvidence):
-        raise ValueError(
-            f"a model file holds arrays, never code: evidence from {type(model.evidence).__name__} cannot be saved; "
-            "use pickle or joblib, or ratio='pool'"
-        )
     # The checksum comes first, so that its place is found first.
     metadata = {
         "checksum": _NO_CHECKSUM,
@@ -94,7 +97,11 @@ def to_bytes(model: Model) -> bytes:
         "alarm": None if model.kept_alarm is None else list(model.kept_alarm),
         **description_of(model),
     }
-    tensors = {name: np.array(values, dtype="<f8", order="C") for name, values in tensors_of(model).items()}
+    tensors: dict[str, npt.NDArray[Any]] = {
+        name: np.array(values, dtype="<f8", order="C") for name, values in tensors_of(model).items()
+    }
+    if not isinstance(model.evidence, PooledEvidence):
+        tensors[OBJECTS] = np.frombuffer(objects.dump(model.evidence.sources), dtype=np.uint8)
     content = serialize(tensors, {_KEY: json.dumps(metadata, allow_nan=False)})
     return content.replace(_NO_CHECKSUM.encode(), _checksum(content).encode(), 1)
 
@@ -159,7 +166,7 @@ def _data_size(header: Mapping[str, Any]) -> int:
     return end
 
 
-def from_bytes(content: bytes) -> Model:
+def from_bytes(content: bytes, trusted: Sequence[str] | None = None) -> Model:
     """Build the model from the content of a file."""
     metadata = _metadata(_header(content))
     checksum = metadata["checksum"]
@@ -167,8 +174,9 @@ def from_bytes(content: bytes) -> Model:
         raise ModelFormatError("the file is damaged: its checksum does not fit")
     try:
         tensors, described = _tensors(content), {name: metadata[name] for name in DESCRIPTION}
-        found = digest(described, tensors)
-        model = Model(**parts_of(tensors, described), **_extras(metadata))
+        sources = None if OBJECTS not in tensors else objects.load(tensors.pop(OBJECTS).tobytes(), trusted)
+        model = Model(**parts_of(tensors, described, sources), **_extras(metadata))
+        found = digest(described, tensors) if sources is None else model.fingerprint
     except KeyError as error:
         raise ModelFormatError(f"the file does not hold a model: there is no entry {error}") from None
     except (ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
@@ -208,15 +216,18 @@ def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def _tensors(content: bytes) -> dict[str, Array]:
+def _tensors(content: bytes) -> dict[str, npt.NDArray[Any]]:
     from safetensors import SafetensorError, deserialize
 
     try:
         entries = deserialize(content)  # type: ignore[no-untyped-call]
     except SafetensorError as error:
         raise ModelFormatError(f"the arrays of the file cannot be read: {error}") from None
-    tensors = {}
+    tensors: dict[str, npt.NDArray[Any]] = {}
     for name, entry in entries:
+        if name == OBJECTS and entry["dtype"] == "U8":
+            tensors[name] = np.frombuffer(entry["data"], dtype=np.uint8)
+            continue
         if entry["dtype"] != "F64":
             raise ModelFormatError(f"the array {name!r} has the dtype {entry['dtype']}, not F64")
         tensors[name] = np.frombuffer(entry["data"], dtype="<f8").astype(np.float64).reshape(entry["shape"])

@@ -17,6 +17,7 @@ from ..chain.durations import Durations
 from ..chain.transitions import Tempering
 from ..chain.unknown_state import Novelty
 from ..data.checks import LARGEST, Array, as_startprob, as_transmat, check_bool, check_integer, check_number, shown
+from ..evidence.from_sources import Evidence, SourceEvidence
 from ..evidence.pool_members import KINDS, N_EDGES, AheadMember, ContextMember, Member
 from ..evidence.pooled import PooledEvidence
 from ..evidence.score_pvalues import LARGEST_SHAPE, N_KNOTS, ScoreTable
@@ -72,8 +73,8 @@ def tensors_of(model: Model) -> dict[str, Array]:
     framing = model.evidence.framing
     tensors = {"mean": framing.mean, "scale": framing.scale, "prior": model.prior}
     tensors |= {"transmat": model.transmat, "startprob": model.startprob}
+    tensors["evidence_prior"] = model.evidence.prior
     if isinstance(model.evidence, PooledEvidence):
-        tensors["evidence_prior"] = model.evidence.prior
         for name, member in model.evidence.members.items():
             tensors |= {f"{name}.{array}": getattr(member, array) for array in member.AXES}
         if model.evidence.past is not None:
@@ -265,40 +266,53 @@ def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window:
         as_startprob(tensors[f"{before}startprob"], sizes["S"])
 
 
-def parts_of(tensors: Mapping[str, Array], description: Mapping[str, Any]) -> dict[str, Any]:
+def parts_of(
+    tensors: Mapping[str, Array], description: Mapping[str, Any], sources: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the arguments of a `Model`; a ValueError describes invalid ones.
 
-    A missing entry, or one of the wrong type, raises the error of its first use.
+    The evidence is a pool, or that of `sources`. A missing entry, or one of the wrong type, raises the error of its
+    first use.
     """
     evidence, novelty, temper = description["evidence"], description["novelty"], _number(description, "temper")
     described = evidence["members"]
-    if evidence["kind"] != "pool" or not described or not set(described) <= set(KINDS):
+    if sources is not None and list(described) != list(sources):
+        raise ValueError(f"the sources {', '.join(described)} are described, and {', '.join(sources)} are there")
+    if sources is None and (evidence["kind"] != "pool" or not described or not set(described) <= set(KINDS)):
         raise ValueError(f"evidence must be a pool of some of {', '.join(KINDS)}, found {shown(evidence)}")
     axes = dict(TENSORS) if temper == 1 else TENSORS | TEMPERED
-    groups = [(name, KINDS[name].AXES) for name in described]
+    groups = [(name, KINDS[name].AXES) for name in described if sources is None]
     groups += [("novelty", NOVELTY)] if novelty is not None and novelty["evidence"] is not None else []
-    groups += [("past", Context.AXES)] if evidence["past"] is not None else []
+    groups += [("past", Context.AXES)] if evidence.get("past") is not None else []
     axes |= {f"{name}.{array}": letters for name, own in groups for array, letters in own.items()}
     window = check_integer(evidence["window"], "window", low=1)
     check_tensors(tensors, axes, window)
-    members = {name: _member(name, described[name], tensors) for name in described}
-    pool = PooledEvidence(
-        Framing(tensors["mean"], tensors["scale"], window),
-        tensors["evidence_prior"],
-        check_number(evidence["floor"], "floor", low=0, high=1, low_open=novelty is not None),
-        _number(evidence, "least_ratio"),
-        **members,  # type: ignore[arg-type]
-        prior_shift=_number(evidence, "prior_shift"),
-        novelty=None if novelty is None else _decode_novelty(novelty["evidence"], tensors),
-        past=_decode_past(evidence["past"], described, tensors),
-    )
+    framing, prior = Framing(tensors["mean"], tensors["scale"], window), tensors["evidence_prior"]
+    shift = _number(evidence, "prior_shift")
+    unknown = None if novelty is None else _decode_novelty(novelty["evidence"], tensors)
+    found: Evidence
+    if sources is not None:
+        exponents = [_number(described, name) for name in described]
+        found = SourceEvidence(framing, prior, dict(sources), exponents, shift, unknown)
+    else:
+        members = {name: _member(name, described[name], tensors) for name in described}
+        found = PooledEvidence(
+            framing,
+            prior,
+            check_number(evidence["floor"], "floor", low=0, high=1, low_open=novelty is not None),
+            _number(evidence, "least_ratio"),
+            **members,  # type: ignore[arg-type]
+            prior_shift=shift,
+            novelty=unknown,
+            past=_decode_past(evidence["past"], described, tensors),
+        )
     stages, tunings = description["stages"], description["tunings"]
     if not tunings.keys() <= {"filter", "frame"}:
         raise ValueError(f"tunings must be some of filter, frame, found {shown(tunings)}")
     return {
         "classes": decode_classes(description["classes"], len(tensors["startprob"])),
         **{name: tensors[name] for name in ("transmat", "startprob", "prior")},
-        "evidence": pool,
+        "evidence": found,
         "novelty": None if novelty is None else Novelty(novelty["rate"], novelty["duration"]),
         "stages": None if stages is None else Durations(*(stages[name] for name in STAGES)),
         "tempering": None if temper == 1 else Tempering(temper, *(tensors[name] for name in TEMPERED)),
