@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .data.checks import as_weights
 from .data.columns import remembered_columns
-from .data.hints import by_name
 from .data.labels import UNKNOWN, as_labels, encode
 from .data.sequences import feature_names_of, is_list_of_sequences
 from .model import PATH_METHODS, Model, PathMethod
+from .system.calls import by_name
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -18,7 +18,6 @@ from .chain.transitions import Tempering, tempered
 from .chain.unknown_state import Novelty, among_known
 from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .data.columns import names_mismatch
-from .data.hints import by_name
 from .data.labels import plain_labels
 from .data.sequences import Sequences, as_sequences, feature_names_of
 from .data.user_warnings import warn
@@ -28,6 +27,7 @@ from .evidence.tunings import Tuning
 from .evidence.unknown import NoveltyEvidence
 from .exceptions import ImpossibleDataError
 from .features.frames import complete_rows
+from .system.calls import by_name
 
 if TYPE_CHECKING:
     from .model import Model

@@ -22,7 +22,6 @@ from .data.checks import (
     check_number_or_auto,
     thread_count,
 )
-from .data.hints import known_settings
 from .data.known_rows import LEARNED_ROWS, sketch_of
 from .data.labels import UNKNOWN, Codes, as_labels, encode, read_labels, warn_of_shuffled_rows
 from .data.sequences import Sequences, as_sequences, feature_names_of
@@ -39,7 +38,7 @@ from .model import Model
 from .ratios.learner import Learner, as_learner
 from .ratios.least_squares import LeastSquares
 from .ratios.pool import source_of
-from .system.threads import with_own_threads
+from .system.calls import by_name, with_own_threads
 from .tuning.kernel_search import Selection
 from .tuning.scales import given_scales, given_temper
 
@@ -219,7 +218,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     ...     model.save(pathlib.Path(folder, "model.drhmm"))
     """
 
-    @known_settings
+    @by_name
     def __init__(
         self,
         n_states: int | None = None,

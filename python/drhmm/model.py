@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from ._inference import METHODS, PATH_METHODS, Inference, Method, PathMethod
 from .data.checks import Array, thread_count
-from .data.hints import by_name
 from .data.labels import renamed
 from .data.sequences import Sequences
 from .data.times import Step
 from .evidence.pooled import PooledEvidence
 from .evidence.unknown import Excursions, NoveltyEvidence
 from .features.frames import complete_rows
+from .system.calls import by_name
 
 if TYPE_CHECKING:
     from .judging.explanation import ColumnRanking, Explanation

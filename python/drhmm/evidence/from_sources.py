@@ -11,7 +11,7 @@ import numpy as np
 
 from ..data.checks import Array, Lengths, checked_log_ratios
 from ..features.frames import Framing, complete_rows
-from ..system.threads import limited_threads
+from ..system.calls import limited_threads
 from .pooled import PooledEvidence
 from .tunings import Tuning
 from .unknown import NoveltyEvidence, beside

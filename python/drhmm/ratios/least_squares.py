@@ -31,7 +31,7 @@ from ..evidence.pool_members import (
 )
 from ..evidence.pooled import frame_log_ratios, least_ratio_of
 from ..features.frames import basis_size, choose_centers, median_distance, random_state_of
-from ..system.threads import with_own_threads
+from ..system.calls import with_own_threads
 from ..tuning.folds import N_FOLDS, contiguous_folds
 from ..tuning.kernel_search import DEFAULT_RHO, DEFAULT_SIGMA, START_SIGMA, Selection, select
 from .learner import (

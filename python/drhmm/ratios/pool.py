@@ -15,7 +15,7 @@ from ..evidence.from_sources import Evidence, SourceEvidence
 from ..evidence.pooled import pooled_evidence
 from ..features.context import Context
 from ..features.frames import Framing, random_state_of
-from ..system.threads import with_own_threads
+from ..system.calls import with_own_threads
 from ..tuning.folds import contiguous_folds
 from ..tuning.scales import Choice
 from .learner import (

@@ -1,0 +1,111 @@
+"""Suggestions for misspelt or misplaced arguments of a call, and limits on the threads of other libraries."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from difflib import get_close_matches
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from ..data.checks import shown, thread_count
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: Names of our settings in other packages.
+OTHER_NAMES = {
+    "n_components": "n_states",
+    "n_clusters": "n_states",
+    "transmat_prior": "transition_prior",
+    "n_iter": "max_iter",
+    "startprob_prior": "startprob",
+    "n_jobs": "n_threads",
+}
+
+#: Arguments of `drhmm.dataframes`, which finds the columns by itself.
+OF_TABLES = ("label", "sequence", "time", "step", "features")
+
+
+def _refuse_places(method: Callable[..., Any], most: int, arguments: tuple[Any, ...]) -> None:
+    """Raise TypeError for a surplus positional value and suggest a keyword."""
+    names = list(inspect.signature(method).parameters)
+    taken, meant, value = ", ".join(names[1:most]), names[most], arguments[most]
+    if "method" in names and isinstance(value, str):
+        meant = "method"
+    elif meant == "lengths":
+        numbers = np.asarray(value)
+        meant, value = "lengths" if numbers.dtype.kind in "iu" else "sequence_id", numbers.tolist()
+    name = type(arguments[0]).__name__ if method.__name__ == "__init__" else method.__name__
+    hint = f"did you mean {name}({taken}, {meant}={shown(value, 30)})?"
+    raise TypeError(f"{name} takes {taken} by place and everything else by name: {hint}")
+
+
+def _unknown(method: Callable[..., Any], instance: Any, name: str, known: Sequence[str]) -> str:
+    """Describe an argument that a method, or a class among its settings, does not have."""
+    nearest = [OTHER_NAMES[name]] if OTHER_NAMES.get(name) in known else get_close_matches(name, known, n=1)
+    hint = f": did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(known)}"
+    if method.__name__ == "__init__":
+        return f"{type(instance).__name__} has no setting {name!r}{hint}"
+    if name in OF_TABLES:
+        hint = f": drhmm.dataframes.{method.__name__} has it, for tables with columns of times and sequences"
+    return f"{method.__name__} has no argument {name!r}{hint}"
+
+
+def by_name(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a method to suggest keywords for positional or unknown arguments."""
+    signature = inspect.signature(method).parameters
+    known = list(signature)
+    most = [one.kind for one in signature.values()].count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+    @wraps(method)
+    def checked(*arguments: P.args, **named: P.kwargs) -> R:
+        if most < len(arguments) and most < len(known):
+            _refuse_places(method, most, arguments)
+        for name in named:
+            if name not in known:
+                raise TypeError(_unknown(method, arguments[0], name, known[1:]))
+        return method(*arguments, **named)
+
+    return checked
+
+
+@lru_cache(maxsize=1)
+def _controller(n_modules: int) -> Any:
+    """Return the libraries with threads; search again after new imports only, as that takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def limited_threads(n_threads: int) -> AbstractContextManager[object]:
+    """Limit the threads of OpenMP, as in scikit-learn, and give BLAS one.
+
+    BLAS rounds differently with every number of threads: with one, a model has the same fingerprint on any machine with
+    the same instructions.
+    """
+    controller = _controller(len(sys.modules))
+    # Only lower the limits: a smaller number from the environment or a caller stays.
+    above = {}
+    for library in controller.lib_controllers:
+        most = 1 if library.user_api == "blas" else n_threads
+        if library.num_threads > most:
+            above[library.prefix] = most
+    return controller.limit(limits=above) if above else contextlib.nullcontext()
+
+
+def with_own_threads(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a method to limit threads to `n_threads` of its object; like `by_name`."""
+    checked = by_name(method)
+
+    @wraps(method)
+    def limited(*args: P.args, **kwargs: P.kwargs) -> R:
+        with limited_threads(thread_count(args[0].n_threads)):  # type: ignore[attr-defined]
+            return checked(*args, **kwargs)
+
+    return limited
