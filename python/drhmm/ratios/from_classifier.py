@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ..data.checks import Array, check_choice, check_number, refuse_masked, without_evidence
-from .learner import accepts_weights, as_training, check_fitted, class_shares, hard_or_repeated
+from .learner import as_training, check_fitted, class_shares, hard_or_repeated
 
 
 class FromClassifier(BaseEstimator):  # type: ignore[misc]
@@ -37,9 +37,7 @@ class FromClassifier(BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(self, classifier: Any, *, prior: str = "training", floor: float = 0.01) -> None:
-        self.classifier = classifier
-        self.prior = prior
-        self.floor = floor
+        self.classifier, self.prior, self.floor = classifier, prior, floor
 
     def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> FromClassifier:
         """Fit a clone of the classifier.
@@ -52,13 +50,10 @@ class FromClassifier(BaseEstimator):  # type: ignore[misc]
             raise TypeError(f"classifier must have predict_proba; {self.classifier!r} has none")
         frames, targets, given = as_training(frames, targets, sample_weight)
         weights = None if sample_weight is None else given
-        can_weight = accepts_weights(self.classifier.fit)
-        if weights is not None and not can_weight:
-            raise ValueError(f"{self.classifier!r} does not take sample_weight")
-        rows, classes, row_weights = hard_or_repeated(frames, targets, weights, can_weight)
-        fitted = clone(self.classifier)
-        fitted.fit(rows, classes) if row_weights is None else fitted.fit(rows, classes, sample_weight=row_weights)
-        self.classifier_ = fitted
+        rows, classes, row_weights = hard_or_repeated(frames, targets, weights, self.classifier)
+        more = {} if row_weights is None else {"sample_weight": row_weights}
+        self.classifier_ = clone(self.classifier)
+        self.classifier_.fit(rows, classes, **more)
         self.n_states_ = targets.shape[1]
         shares = class_shares(targets, weights)
         self.prior_ = shares if self.prior == "training" else np.full(self.n_states_, 1 / self.n_states_)

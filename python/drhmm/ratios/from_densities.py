@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold
 from sklearn.neighbors import KernelDensity
 
 from ..data.checks import Array, refuse_masked, without_evidence
-from .learner import accepts_weights, as_training, check_fitted, hard_or_repeated
+from .learner import as_training, check_fitted, hard_or_repeated
 
 
 class FromDensities(BaseEstimator):  # type: ignore[misc]
@@ -44,21 +44,15 @@ class FromDensities(BaseEstimator):  # type: ignore[misc]
         frames, targets, given = as_training(frames, targets, sample_weight)
         weights = None if sample_weight is None else given
         density = self._prototype()
-        can_weight = accepts_weights(density.fit)
-        if weights is not None and not can_weight:
-            raise ValueError(f"density={self.density!r} does not take sample_weight")
-        rows, classes, row_weights = hard_or_repeated(frames, targets, weights, can_weight)
+        rows, classes, row_weights = hard_or_repeated(frames, targets, weights, density, "density=")
         densities = []
         for state in range(targets.shape[1]):
             own = classes == state
             if not own.any():
                 raise ValueError(f"state {state} has no frame to fit a density to")
-            fitted = clone(density)
-            if row_weights is None:
-                fitted.fit(rows[own])
-            else:
-                fitted.fit(rows[own], sample_weight=row_weights[own])
-            densities.append(fitted)
+            more = {} if row_weights is None else {"sample_weight": row_weights[own]}
+            densities.append(clone(density))
+            densities[-1].fit(rows[own], **more)
         self.densities_ = densities
         return self
 

@@ -148,13 +148,16 @@ def normalised(log_ratios: Array, prior: Array) -> Array:
 
 
 def hard_or_repeated(
-    frames: Array, targets: Array, weights: Array | None, can_weight: bool
+    frames: Array, targets: Array, weights: Array | None, learner: Any, name: str = ""
 ) -> tuple[Array, npt.NDArray[np.int64], Array | None]:
     """Convert soft targets to one class per row, for learners without soft targets.
 
     Certain targets become labels. Soft targets become one weighted copy of the frame per class if the learner takes
     weights, and the likeliest class if it does not. A class that is never the likeliest keeps its two best frames.
     """
+    can_weight = accepts_weights(learner.fit)
+    if weights is not None and not can_weight:
+        raise ValueError(f"{name}{learner!r} does not take sample_weight")
     if (targets.max(axis=1) == 1.0).all():
         return frames, targets.argmax(axis=1), weights
     if not can_weight:

@@ -67,8 +67,7 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
     prior_: Array
 
     def __init__(self, floor: float = 0.02, n_threads: int | None = None) -> None:
-        self.floor = floor
-        self.n_threads = n_threads
+        self.floor, self.n_threads = floor, n_threads
 
     def check_parameters(self) -> None:
         """Raise ValueError for the first setting out of range."""
@@ -316,12 +315,8 @@ class LeastSquares(MemberSource):
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> None:
-        self.n_basis = n_basis
-        self.sigma = sigma
-        self.rho = rho
-        self.floor = floor
-        self.random_state = random_state
-        self.n_threads = n_threads
+        self.n_basis, self.sigma, self.rho, self.floor = n_basis, sigma, rho, floor
+        self.random_state, self.n_threads = random_state, n_threads
 
     def check_parameters(self) -> None:
         """Raise ValueError for the first setting out of range."""

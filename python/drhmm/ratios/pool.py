@@ -87,13 +87,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> None:
-        self.sources = sources
-        self.n_basis = n_basis
-        self.sigma = sigma
-        self.rho = rho
-        self.floor = floor
-        self.random_state = random_state
-        self.n_threads = n_threads
+        self.sources, self.n_basis, self.sigma, self.rho = sources, n_basis, sigma, rho
+        self.floor, self.random_state, self.n_threads = floor, random_state, n_threads
 
     def check_parameters(self) -> None:
         """Raise an error for the first invalid setting."""

@@ -66,23 +66,16 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
         floor: float = 0.01,
         random_state: Any = None,
     ) -> None:
-        self.alpha = alpha
-        self.n_basis = n_basis
-        self.sigma = sigma
-        self.rho = rho
-        self.floor = floor
-        self.random_state = random_state
+        self.alpha, self.n_basis, self.sigma, self.rho = alpha, n_basis, sigma, rho
+        self.floor, self.random_state = floor, random_state
 
-    def _check_parameters(self) -> None:
+    def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> TwoClass:
+        """Learn from frames (N, D) and targets (N, 2)."""
         check_number(self.alpha, "alpha", low=0, high=1, high_open=True)
         check_integer(self.n_basis, "n_basis", low=1)
         check_searched(self.sigma, "sigma")
         check_searched(self.rho, "rho")
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
-
-    def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> TwoClass:
-        """Learn from frames (N, D) and targets (N, 2)."""
-        self._check_parameters()
         frames, targets, given = as_training(frames, targets, sample_weight)
         if targets.shape[1] != 2:
             raise ValueError(f"TwoClass is for two states, got {targets.shape[1]}; LeastSquares takes any number")
