@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import _processor as _processor  # first: it raises where drhmm cannot run
+from . import _processor as _processor  # first: raises an error where drhmm cannot run
 from . import recursion
 from .chain.durations import Durations
 from .exceptions import ImpossibleDataError, ModelFormatError, SnapshotError
@@ -54,7 +54,7 @@ __all__ = [
     "show_versions",
 ]
 
-# Names that bring scikit-learn, matplotlib or Dask with them arrive when they are first used.
+# Names that need scikit-learn, matplotlib or Dask are imported on first use.
 _LAZY = {
     "DensityRatioHMM": ("estimator", "DensityRatioHMM"),
     "ColumnRanking": ("judging.explanation", "ColumnRanking"),

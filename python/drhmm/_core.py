@@ -1,8 +1,8 @@
-"""The native core: the variant of the extension for this processor, picked at import.
+"""The variant of the native core for this processor, chosen at import.
 
 ``DRHMM_ISA`` chooses another one: baseline, v3 (AVX2 and FMA) or v4 (AVX-512) on x86-64, baseline elsewhere. Wheels
-have all of them; a build from source has the best of the machine that built it. A variant that is missing, that the
-processor cannot run or that does not load is an error: nothing is slow in silence.
+have all variants; a build from source has the best one of its machine. A variant that is missing, unsupported by the
+processor or broken raises an error; there is no silent fallback.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ORDER = ("baseline", "v3", "v4")
 
 
 def choose(requested: str | None, supported: str, built: tuple[str, ...]) -> str:
-    """The variant to load: the one that is asked for, or the best that is built and supported."""
+    """Choose the variant: the requested one, or the best built and supported one."""
     possible = [isa for isa in ORDER if isa in built and ORDER.index(isa) <= ORDER.index(supported)]
     if requested is None:
         if not possible:
@@ -37,7 +37,7 @@ def choose(requested: str | None, supported: str, built: tuple[str, ...]) -> str
 
 
 def built_variants() -> tuple[str, ...]:
-    """The variants that are installed."""
+    """List the installed variants."""
     return tuple(isa for isa in ORDER if importlib.util.find_spec(f"drhmm._core_{isa}") is not None)
 
 

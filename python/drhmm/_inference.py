@@ -1,4 +1,4 @@
-"""What was learned, and batch inference on it: numpy and the native core only."""
+"""Batch inference on a fitted model; needs numpy and the native core only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .system.calls import by_name
 if TYPE_CHECKING:
     from .model import Model
 
-#: How posteriors are inferred: from the whole sequence, from the past and the present, or without the chain.
+#: Kinds of posteriors: given the whole sequence, given the past and the present, or without the chain.
 Method: TypeAlias = Literal["smooth", "filter", "frame"]
 
 #: The same, and the most probable path.
@@ -40,13 +40,13 @@ PathMethod: TypeAlias = Literal["smooth", "filter", "frame", "viterbi"]
 
 METHODS = get_args(Method)
 PATH_METHODS = get_args(PathMethod)
-#: Rows from which on it is worth a warning that none of them has evidence; fewer may be a gap in live data.
+#: The fewest rows for a warning that no row has evidence; fewer may be a gap in live data.
 FEWEST_ROWS_TO_WARN = 50
 
 
 @dataclass(frozen=True, eq=False)
 class Inference:
-    """Everything that a model has learned, checked, and what follows for whole sequences; see `Model`."""
+    """The checked parts of a model, and inference on whole sequences; see `Model`."""
 
     classes: npt.NDArray[Any]
     transmat: Array
@@ -82,7 +82,7 @@ class Inference:
             raise ValueError(f"feature_names has a name twice: {', '.join(self.feature_names)}")
 
     def _check_kept_alarm(self) -> None:
-        """Bring the numbers of the alarm to floats; a ValueError if they are none of an alarm."""
+        """Convert the numbers of an alarm to floats; a ValueError if they are invalid."""
         raise NotImplementedError
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -112,12 +112,12 @@ class Inference:
 
     @property
     def n_features(self) -> int:
-        """Columns of X."""
+        """Number of columns of X."""
         return len(self.evidence.framing.mean)
 
     @property
     def window(self) -> int:
-        """Samples that make a frame."""
+        """Samples per frame."""
         return self.evidence.framing.window
 
     def read(
@@ -127,7 +127,7 @@ class Inference:
         sequence_id: npt.ArrayLike | None = None,
         dt: npt.ArrayLike | None = None,
     ) -> Sequences:
-        """Sequences of samples with the columns that the model was learned from."""
+        """Read sequences with the columns of the model."""
         self.check_names(X)
         sequences = as_sequences(X, lengths, sequence_id, dt)
         n_columns = sequences.samples.shape[1]
@@ -136,7 +136,7 @@ class Inference:
         return sequences
 
     def check_names(self, X: npt.ArrayLike) -> None:
-        """Raise a ValueError if the columns of a table have other names, or another order, than in training."""
+        """Raise ValueError if columns differ in name or order from training."""
         names = feature_names_of(X)
         if names is not None and self.feature_names is not None:
             problem = names_mismatch(names, self.feature_names)
@@ -148,25 +148,29 @@ class Inference:
                 raise ValueError(problem)
 
     def check_novelty(self) -> None:
-        """Raise a ValueError if the model has no state for the unknown."""
+        """Raise ValueError if the model has no state for the unknown."""
         if self.novelty is None or not self.evidence.sees_novelty:
             raise ValueError("the model has no state for the unknown: learn it with novelty=True")
 
     @property
     def durations(self) -> Durations:
-        """How long states last: mean, shape and shortest stay of each, and the probability of every length."""
+        """Durations of states: mean, shape, shortest stay and probabilities of lengths."""
         return Durations.geometric(self.transmat) if self.stages is None else self.stages
 
     @property
     def tunings(self) -> dict[str, Tuning]:
-        """Scales, temper and prior shift by kind of answer: "smooth", "filter" (also lags, streams) and "frame"."""
+        """Scales, temper and prior shift by kind of answer: smooth, filter and frame.
+
+        Lags and streams use "filter".
+        """
         temper = 1.0 if self.tempering is None else self.tempering.temper
         return {"smooth": Tuning(self.evidence.scales, temper, self.evidence.prior_shift), **self.other_tunings}
 
     def tuned(self, kind: str) -> Model:
-        """The model whose evidence and chain are tuned for "filter" or "frame"; itself where nothing was learned.
+        """Return the model with the tuning of "filter" or "frame" throughout.
 
-        Filtering, streams and lags of any length take "filter"; smoothing and paths are this model's own.
+        Filtering, streams and lags of any length use "filter"; smoothing and paths use this model. Without tunings, the
+        model itself.
         """
         tuned: Model = self._tuned_models.get(kind, self)
         return tuned
@@ -191,7 +195,7 @@ class Inference:
 
     @cached_property
     def _chains(self) -> tuple[_core.Chain, _core.Chain]:
-        """The chain of the known states, and that of all of them, the unknown last if there is one; built once."""
+        """The chain of the known states, and of all states, the unknown last; built once."""
         known = StageChain.of(self.transmat, self.startprob, self.stages).native
         if self.novelty is None:
             return known, known
@@ -199,12 +203,12 @@ class Inference:
 
     @property
     def chain(self) -> _core.Chain:
-        """The native chain of all states, the unknown last if there is one."""
+        """The native chain of all states, the unknown last."""
         return self._chains[1]
 
     @property
     def _novelty_evidence(self) -> NoveltyEvidence:
-        """The evidence for the unknown, where it was learned."""
+        """The learned evidence for the unknown, or None."""
         self.check_novelty()
         if self.evidence.novelty is None:
             raise ValueError(
@@ -223,7 +227,7 @@ class Inference:
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Array:
-        """Evidence of each time step for each state, as logarithms, up to a constant per row.
+        """Log evidence of each time step for each state, up to a constant per row.
 
         Parameters
         ----------
@@ -243,7 +247,7 @@ class Inference:
         return sequences.restore(evidence.astype(sequences.dtype, copy=False))
 
     def _evidence(self, sequences: Sequences, threads: int, with_novelty: bool) -> Array:
-        """Evidence of the known states, (T, S), or of all, (T, S + 1) with the unknown last."""
+        """Evidence of known states, (T, S), or of all, (T, S + 1) with the unknown last."""
         if not with_novelty:
             return self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads, sequences.is_single)
         self.check_novelty()
@@ -252,7 +256,7 @@ class Inference:
         )
 
     def _recurse(self, name: str, evidence: Array, sequences: Sequences, threads: int, *lag: int) -> Any:
-        """A recursion on the chain of as many states as there is evidence for."""
+        """Run a recursion on the chain with the states of the evidence."""
         chain = self._chains[evidence.shape[1] > self.n_states]
         if self.tempering is not None and name in ("smooth", "viterbi"):
             evidence = self.tempering.at_ends(evidence, sequences.lengths)
@@ -261,11 +265,11 @@ class Inference:
     def _all_posteriors(
         self, sequences: Sequences, method: str, lag: int | None, threads: int, kind: str | None = None
     ) -> Array:
-        """Posteriors of all states, (T, S), or (T, S + 1) with the unknown last; `kind` is another tuning."""
+        """Posteriors of all states, the unknown last; `kind` selects another tuning."""
         tuned = self.tuned(kind or (method if lag is None else "filter"))
         if method == "frame":
-            # Every frame is a sequence of its own that starts from the training shares. Without a tuning for frames the
-            # evidence scale, which is about neighbours that repeat each other, does not apply.
+            # Every frame is a sequence of its own with the training shares as its start. Without a tuning
+            # for frames, the evidence scale, which corrects for correlated neighbours, does not apply.
             evidence = tuned._evidence(sequences, threads, with_novelty=False)
             evidence = evidence / self.evidence.evidence_scale if tuned is self else evidence
             alone = np.ones(len(evidence), dtype=np.int64)
@@ -325,7 +329,7 @@ class Inference:
         return sequences.restore(known.astype(sequences.dtype, copy=False))
 
     def _known_posteriors(self, sequences: Sequences, method: str, lag: int | None, threads: int) -> Array:
-        """Posteriors of the known states, (T, S), given that the state is one of them."""
+        """Posteriors (T, S) given that the state is a known one."""
         posteriors = self._all_posteriors(sequences, method, lag, threads)
         return posteriors if self.novelty is None else among_known(posteriors, self.n_states, sequences.row)
 
@@ -349,7 +353,7 @@ class Inference:
 
     @staticmethod
     def check_method(method: str, methods: tuple[str, ...], lag: int | None) -> None:
-        """Raise a ValueError for a method that there is not, and for a lag without smoothing."""
+        """Raise ValueError for an unknown method, or for a lag without smoothing."""
         check_choice(method, "method", methods)
         if lag is not None and method != "smooth":
             raise ValueError(f"lag={lag!r} goes with method='smooth', not {method!r}")
@@ -426,11 +430,11 @@ class Inference:
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> float:
-        """Log-likelihood gain per time step over a model without transitions: what the chain knows of the next one.
+        """Log-likelihood gain per time step over a model without transitions.
 
-        A score that needs no labels. On sequences that the model did not learn from it says how well states and
-        transitions describe them, 0 being as good as no chain at all, and below 0 worse than none. It compares models
-        of the same columns, also with different numbers of states; see `drhmm.select_states`.
+        A score without labels. On sequences that the model did not learn from it says how well states and transitions
+        predict the next time step: 0 is as good as no chain at all, and below 0 is worse. It compares models of the
+        same columns, also with different numbers of states; see `drhmm.select_states`.
 
         Parameters
         ----------
@@ -454,7 +458,7 @@ class Inference:
         return float(gains.sum() / counts.sum())
 
     def sequence_gains(self, sequences: Sequences, n_threads: int) -> tuple[Array, npt.NDArray[np.int64]]:
-        """The summed gain of each sequence, and how many of its time steps are not missing."""
+        """The summed gain and the number of present time steps of each sequence."""
         evidence = self._evidence(sequences, n_threads, with_novelty=False) / self.evidence.evidence_scale
         certain = np.isposinf(evidence)
         rows = certain.any(axis=1)
@@ -480,7 +484,7 @@ def _run(name: str, chain: _core.Chain, evidence: Array, sequences: Sequences, t
 
 
 def _with_label(classes: npt.NDArray[Any], label: Any) -> npt.NDArray[Any]:
-    """Classes and one label more; objects where the dtype of the classes cannot hold it."""
+    """Append a label to the classes, as objects if their dtype cannot hold it."""
     if label in classes.tolist():
         raise ValueError(f"novelty_label={label!r} is the label of a known class")
     extra = np.array([label])

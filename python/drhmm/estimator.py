@@ -1,4 +1,4 @@
-"""The scikit-learn estimator: its settings, and learning."""
+"""The scikit-learn estimator: settings and learning."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         self.novelty_evidence, self.n_threads, self.verbose = novelty_evidence, n_threads, verbose
 
     def __sklearn_tags__(self) -> Any:
-        """NaN is allowed: it marks missing samples. Labels are not needed where the number of states is given."""
+        """Tags: X may contain NaN (missing samples); y is optional with `n_states`."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.target_tags.required = self.n_states is None
@@ -294,7 +294,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         thread_count(self.n_threads)
 
     def _learner(self, random_state: np.random.RandomState) -> Learner:
-        """The ratio source of the settings, not fitted."""
+        """Return the unfitted ratio source."""
         paper = self.novelty and self.novelty_evidence == "paper"
         own = {name: getattr(self, name) for name in ("n_basis", "sigma", "rho", "floor", "n_threads")}
         source = source_of(self.ratio, random_state, paper, **own)
@@ -307,7 +307,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         return as_learner(source)
 
     def _rules(self, classes: npt.NDArray[Any], codes: Codes | None = None) -> ChainRules:
-        """How the chain is learned; `codes` of the labels are needed for balanced weights only."""
+        """Return the rules of the chain; balanced weights need the `codes` of labels."""
         weights = None
         if self.class_weight is not None:
             known = np.arange(len(classes)) if codes is None else codes[codes != UNKNOWN]
@@ -338,9 +338,9 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     ) -> DensityRatioHMM:
         """Learn from sequences.
 
-        X, lengths and sequence_id are as in `Model.predict_proba`. Where rows are missing in time, a sequence ends and
-        another begins: learning knows no `dt`, and counts neighbouring rows as one step of the chain. If anything
-        raises, the estimator stays as it was.
+        X, lengths and sequence_id are as in `Model.predict_proba`. End a sequence at each gap in time: `fit` has no
+        `dt` and counts neighbouring rows as one step of the chain. If fit raises an error, the estimator does not
+        change.
 
         Parameters
         ----------
@@ -371,7 +371,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
             precision=float(np.finfo(sequences.dtype).eps),
             resist_outliers=not (codes != UNKNOWN).any(),
         )
-        if len(classes) == 1:  # there is nothing that EM could find out
+        if len(classes) == 1:  # EM has nothing to learn
             codes = np.zeros_like(codes)
         weights = row_weights(self.class_weight, sample_weight, sequences, codes, classes)
         training = TrainingFrames(sequences, framing, codes, len(classes), weights)
@@ -381,7 +381,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
             training.check_classes(classes)
         else:
             training.warn_of_few_frames()
-        # Class weights say that the shares of the labels are wrong: held-out labels must not undo them.
+        # Class weights say that the shares of labels are wrong: held-out labels must not undo them.
         temper = given_temper(self.transition_temper, rules.durations.are_geometric)
         settings = Settings(
             given_scales(self.evidence_scale),
@@ -434,9 +434,9 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
 
         The first block (after construction or `fit`) chooses standardisation, kernel centres, sigma, rho, deciles,
         scales, temper and the evidence for the unknown, as `fit` does, and must hold every class. From then on sums
-        over time steps and transition counts accumulate: the model is the one that all blocks together give with those
-        settings. A later block with other settings is refused, but for those of threads, progress and EM; `fit`, or a
-        clone, begins anew.
+        over time steps and transition counts accumulate: the model is the same as from all blocks together with those
+        settings. A later block with other settings raises an error, except for settings of threads, progress and EM;
+        `fit`, or a clone, starts again.
 
         Arguments as in `fit`; every label must be known. With `classes`, the first block must have all of these.
         """

@@ -1,4 +1,4 @@
-"""What was learned: frozen, shared by any number of threads, numpy and the native core only."""
+"""The fitted model: immutable and shared by threads; numpy and native core only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["METHODS", "PATH_METHODS", "Method", "Model", "PathMethod"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(Inference):
-    """A learned density ratio hidden Markov model: evidence, transitions and class labels.
+    """A fitted density ratio HMM: evidence, transitions and class labels.
 
     Obtained from ``DensityRatioHMM.fit(...).model_``. A model never changes; its arrays are read-only.
 
@@ -132,10 +132,10 @@ class Model(Inference):
         object.__setattr__(self, "kept_alarm", Alarm.from_numbers(self, self.kept_alarm).numbers())
 
     def summary(self) -> str:
-        """What was learned, as text to print; a notebook shows the same as tables.
+        """Summarise the model as text; a notebook shows tables.
 
         The states with their shares of the training frames and mean stays, typical values of each column in each state,
-        transition probabilities as they were counted, and the choices of cross-validation.
+        transition probabilities as counted, and the choices of cross-validation.
         """
         from .judging.summary import as_text
 
@@ -148,7 +148,7 @@ class Model(Inference):
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits that stand for everything that inference depends on."""
+        """32 hexadecimal digits that identify everything inference depends on."""
         from .files.serialization import fingerprint_of
 
         return fingerprint_of(self)
@@ -163,7 +163,7 @@ class Model(Inference):
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Array:
-        """How little the known states account for each time step: log w_*, the evidence for the unknown in nats, (T,).
+        """Evidence for the unknown at each time step: log w_* in nats, (T,).
 
         Above 0 where the time step alone speaks for the unknown; NaN where a time step is missing. With
         ``novelty_evidence="paper"`` it is q_* = 1 - sum_i q_i(y_t), in [0, 1], close to 1 far from all training data.
@@ -180,9 +180,9 @@ class Model(Inference):
         return sequences.restore(score.astype(sequences.dtype, copy=False))
 
     def novelty_columns(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Array:
-        """How much each column makes each time step unknown, in units of `novelty_score`, shape (T, d).
+        """Attribute the `novelty_score` of each time step to the columns, (T, d).
 
-        Of the Gaussians, the exact parts of the squared distance; of the kernels, what is gone when a column is left
+        Of the Gaussians, the exact parts of the squared distance; of the kernels, the difference when a column is left
         out. With a window, the parts of all samples of a column are added up. NaN where a time step is missing.
         """
         evidence = self._novelty_evidence
@@ -190,7 +190,7 @@ class Model(Inference):
         return sequences.restore(self._by_column(sequences, evidence, np.arange(len(sequences.samples))))
 
     def _by_column(self, sequences: Sequences, evidence: NoveltyEvidence, rows: npt.NDArray[np.int64]) -> Array:
-        """The parts of the columns at some rows, (n, d); NaN where a time step is missing."""
+        """The parts of the columns at some rows, (n, d); NaN for missing time steps."""
         frames = self.evidence.framing.frames(sequences.samples, sequences.unbroken)[rows]
         complete = complete_rows(frames)
         parts = np.full((len(rows), self.n_features), np.nan)
@@ -211,10 +211,10 @@ class Model(Inference):
         lag: int | None = None,
         n_threads: int | None = None,
     ) -> Array:
-        """Probability that the state at each time step is none of the known ones, (T,).
+        """Probability that the state of each time step is unknown, (T,).
 
-        Of a model that was learned with ``novelty=True``: given the past and the present, for alarms, or with "smooth"
-        given the whole sequence. Arguments as in `predict_proba`.
+        Needs a model with ``novelty=True``. By default given the past and the present, for alarms; with "smooth" given
+        the whole sequence. Arguments as in `predict_proba`.
         """
         self.check_novelty()
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, ("filter", "smooth"), lag, n_threads)
@@ -231,7 +231,7 @@ class Model(Inference):
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Explanation:
-        """Why a time step has its label: how the log odds of its two likeliest states came about.
+        """Explain the label of a time step by the parts of its log odds.
 
         Parameters
         ----------
@@ -269,10 +269,10 @@ class Model(Inference):
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> ColumnRanking:
-        """How much each column matters: the mean size of what it adds to log odds, over time steps drawn from X.
+        """Rank columns by the mean size of their contributions to log odds.
 
-        This is how much a column moves the answers, right or wrong. Whether it makes them better, cross-validation
-        without it says.
+        The ranking says how much a column moves the answers, right or wrong. To see whether a column helps,
+        cross-validate without it.
 
         At most `n_frames` time steps are drawn, with the seed `random_state`. Other arguments as in `predict_proba`.
 
@@ -299,7 +299,7 @@ class Model(Inference):
         dt: Any = None,
         n_threads: int | None = None,
     ) -> Alarm:
-        """An alarm for the unknown, with so many false ones in so much time.
+        """Set up an alarm for the unknown with a given rate of false alarms.
 
         Parameters
         ----------
@@ -339,7 +339,7 @@ class Model(Inference):
         return make_alarm(self, excursions, false_alarms, per, hold_off, step, source)
 
     def rename(self, labels: Mapping[Any, Any]) -> Model:
-        """The model with other labels for some of its states, such as names for states that were found.
+        """Return the model with other labels for some states.
 
         Parameters
         ----------
@@ -354,7 +354,7 @@ class Model(Inference):
         return replace(self, classes=renamed(self.classes, labels))
 
     def with_alarm(self, alarm: Alarm | None) -> Model:
-        """The model with an alarm that its streams watch for, and that its file keeps; None takes it away."""
+        """Return the model with an alarm for its streams and its file; None removes it."""
         if alarm is None:
             return replace(self, kept_alarm=None)
         self._check_alarm(alarm)
@@ -366,13 +366,13 @@ class Model(Inference):
 
     @property
     def own_alarm(self) -> Alarm | None:
-        """The alarm that `with_alarm` gave the model."""
+        """The alarm from `with_alarm`."""
         from .live.alarms import Alarm
 
         return None if self.kept_alarm is None else Alarm.from_numbers(self, self.kept_alarm)
 
     def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
-        """A live sequence, one time step at a time; with a lag L, time steps are answered L time steps later.
+        """Start a live sequence; with a lag L, answers come L time steps later.
 
         `Stream.alarm` watches for `alarm`, by default for that of `with_alarm`.
         """
@@ -383,29 +383,29 @@ class Model(Inference):
     def stream_batch(
         self, n: int = 0, lag: int = 0, *, n_threads: int | None = None, alarm: Alarm | None = None
     ) -> StreamBatch:
-        """Live sequences that are stepped together, n of them to begin with; `alarm` as in `stream`."""
+        """Start n live sequences that are stepped together; `alarm` as in `stream`."""
         from .live.streams import StreamBatch
 
         return StreamBatch(self, n, lag, n_threads=n_threads, alarm=alarm)
 
     def resume(self, snapshot: bytes) -> Stream:
-        """The stream that `Stream.snapshot` saved, to go on with; a SnapshotError says why that cannot be."""
+        """Resume a stream from `Stream.snapshot`, or raise SnapshotError."""
         from .live.streams import resume_stream
 
         return resume_stream(self, snapshot)
 
     def resume_batch(self, snapshot: bytes, *, n_threads: int | None = None) -> StreamBatch:
-        """The streams that `StreamBatch.snapshot` saved, to go on with."""
+        """Resume a batch of streams from `StreamBatch.snapshot`."""
         from .live.streams import resume_batch
 
         return resume_batch(self, snapshot, n_threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, by custom with the ending ``.drhmm``, for `drhmm.load`.
+        """Write the model to a file for `drhmm.load`, usually with the ending ``.drhmm``.
 
-        The file holds arrays and JSON (safetensors), never code. Evidence from classifiers and other sources is written
-        by skops (``pip install "drhmm[skops]"``), and read where its types are trusted by name. The file is complete
-        or not there: the bytes go to a temporary file in the same folder, to the disk, and then take the name.
+        The file holds arrays and JSON (safetensors), never code: a ValueError refuses evidence that only pickle can
+        save. The file is complete or absent: the bytes go to a temporary file in the same folder, then to the disk, and
+        then the file is renamed.
         """
         from .files.model_file import save
 

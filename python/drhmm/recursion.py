@@ -63,13 +63,13 @@ from .data.checks import (
 )
 from .exceptions import ImpossibleDataError
 
-#: Finite log ratios of one frame may lie this far apart where transitions are forbidden, and anywhere elsewhere.
+#: The largest difference between finite log ratios of a frame beside forbidden transitions.
 LARGEST_DIFFERENCE = 2.0**36
 
-#: Posteriors are right to 1e-11 of themselves down to here; what depends on less is done again on logarithms.
+#: Posteriors have a relative error of 1e-11 down to here; smaller ones are computed again on logarithms.
 SMALLEST_EXACT = 1e-100
 
-#: Posteriors below this do not matter, whatever their digits.
+#: Smaller posteriors need no digits.
 NEGLIGIBLE = 1e-30
 
 __all__ = [
@@ -100,7 +100,7 @@ def _problem(
 
 
 def _raise(report: tuple[int, int, int, int], lengths: Lengths) -> None:
-    """Turn the core's report into an exception, if it is one."""
+    """Raise the exception of a failed outcome of the core."""
     outcome, sequence, frame, column = report
     if outcome != 0:
         raise_failure(outcome, sequence, frame, sum(lengths[:sequence]) + frame, column)
@@ -109,7 +109,7 @@ def _raise(report: tuple[int, int, int, int], lengths: Lengths) -> None:
 def run(
     name: str, chain: _core.Chain, evidence: Array, lengths: Lengths, dt: Steps | None, n_threads: int, *lag: int
 ) -> npt.NDArray[Any]:
-    """A recursion of the core on arguments that have been checked; what the public functions and models call."""
+    """Run a recursion of the core on checked arguments."""
     report, result, *_ = getattr(_core, name)(chain, evidence, lengths, *lag, n_threads, dt)
     _raise(report, lengths)
     found: npt.NDArray[Any] = result
@@ -117,7 +117,7 @@ def run(
 
 
 def raise_failure(outcome: int, sequence: int, frame: int, row: int, column: int) -> NoReturn:
-    """The exception of an outcome of the native core that is not ok."""
+    """Raise the exception of a failed outcome of the core."""
     name = _core.OUTCOMES[outcome]
     if name == "impossible":
         raise ImpossibleDataError(sequence, frame, row)
@@ -181,7 +181,7 @@ def smooth(
     dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
-    """p(x_t = i | y_1..y_T), shape (T, S): posterior of each state given the whole sequence."""
+    """Posterior of each state given the whole sequence: p(x_t = i | y_1..y_T), (T, S)."""
     return run("smooth", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
 
 
@@ -195,7 +195,7 @@ def fixed_lag(
     dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
-    """p(x_t = i | y_1..y_min(t+lag, T)), shape (T, S): given the past, the present and the next `lag` time steps.
+    """Posterior given `lag` more time steps: p(x_t = i | y_1..y_min(t+lag, T)).
 
     ``lag=0`` is filtering; a lag of T - 1 or more is smoothing. The lag counts rows, whatever `dt` is between them; the
     work per row grows with it.
@@ -216,8 +216,8 @@ def viterbi(
 ) -> npt.NDArray[np.int64]:
     """Most probable path of each sequence: indices of states, shape (T,).
 
-    Of predecessors that are equally probable to the last digit, the lower index wins. With `dt`, the most probable
-    states at the rows, whatever happened between them.
+    Of equally probable predecessors, the lower index wins. With `dt`, the most probable states at the rows, summed over
+    the states in between.
     """
     return run("viterbi", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
 
@@ -231,10 +231,10 @@ def viterbi_log_probability(
     dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
-    """Log probability of the most probable path of each sequence, together with its evidence, shape (sequences,).
+    """Log probability of the best path with its evidence, shape (sequences,).
 
-    max over paths of log p(x_1..x_T) + sum_t log w_{x_t}(y_t), of the evidence as it is given. Minus `log_likelihood`
-    it is the log posterior probability of the path.
+    max over paths of log p(x_1..x_T) + sum_t log w_{x_t}(y_t), for the evidence as given. Minus `log_likelihood` it is
+    the log posterior probability of the path.
     """
     chain, evidence, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
     report, _, log_probabilities = _core.viterbi(chain, evidence, parts, thread_count(n_threads), steps)
@@ -253,15 +253,15 @@ def log_likelihood(
 ) -> Array:
     """Log likelihood of each sequence, shape (sequences,).
 
-    log sum over paths of p(x_1..x_T) prod_t w_{x_t}(y_t), of the evidence as it is given: where that is
-    log-likelihoods, this is what other packages call score or marginal log likelihood. With ratios to the density of
-    all time steps, it is the gain over independent time steps. A missing time step counts 0.
+    log sum over paths of p(x_1..x_T) prod_t w_{x_t}(y_t), for the evidence as given. For log-likelihoods, other
+    packages call it score or marginal log likelihood. With ratios to the density of all time steps, it is the gain over
+    independent time steps. A missing time step counts 0.
     """
     return run("log_likelihood", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
 
 
 def _step_matrices(transmat: Array, steps: Steps | None) -> tuple[Array, npt.NDArray[np.int64] | None]:
-    """A^k for every number of steps k that occurs, (K, S, S), and which of them leads to each row."""
+    """A^k for each occurring number of steps k, (K, S, S), and its index for each row."""
     if steps is None:
         return transmat[None], None
     kinds, which = np.unique(steps, return_inverse=True)
@@ -280,10 +280,10 @@ def sample_paths(
     random_state: int | np.random.Generator | None = None,
     n_threads: int | None = None,
 ) -> npt.NDArray[np.int64]:
-    """Paths drawn from their posterior, each as a whole: what may have happened.
+    """Draw whole paths from their posterior.
 
-    Where `smooth` says how probable a state is at one time step, paths answer any question about several: the number of
-    changes, the longest stay, the first time of a state. Drawn backwards from filtered posteriors.
+    Where `smooth` gives the probability of a state at one time step, paths answer any question about several: the
+    number of changes, the longest stay, the first time of a state. Drawn backwards from filtered posteriors.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def _each_sequence(
     steps: Steps | None,
     which: npt.NDArray[np.int64] | None,
 ) -> Iterator[tuple[slice, Array, npt.NDArray[np.int64] | None]]:
-    """The rows of each sequence, the probabilities of its first time step, and which matrix leads to each row."""
+    """Iterate over the rows, start probabilities and step matrices of each sequence."""
     start, begin = as_startprob(startprob, len(transmat)), 0
     for length in lengths:
         rows = slice(begin, begin + length)
@@ -345,7 +345,7 @@ def transition_posteriors(
     dt: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
-    """p(x_t = i, x_{t+1} = j | y_1..y_T), shape (T - 1, S, S): when changes happened, and between what.
+    """p(x_t = i, x_{t+1} = j | y_1..y_T), shape (T - 1, S, S): times of changes.
 
     Exact zeros between the last time step of a sequence and the first of the next. `expected_transitions` gives the sum
     without these (T - 1) S^2 numbers.
@@ -385,13 +385,13 @@ def expected_transitions(
     lengths: npt.ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> Array:
-    """sum_t p(x_t = i, x_{t+1} = j | y_1..y_T), shape (S, S); nothing is counted across sequences."""
+    """sum_t p(x_t = i, x_{t+1} = j | y_1..y_T), (S, S), within sequences."""
     chain, evidence, parts, _ = _problem(log_ratios, transmat, startprob, lengths)
     return expect(chain, evidence, parts, thread_count(n_threads))[1]
 
 
 def expect(chain: _core.Chain, evidence: Array, lengths: Lengths, n_threads: int) -> tuple[Array, Array, float]:
-    """Smoothed posteriors, expected transitions and the log likelihood in one pass: the E step of learning."""
+    """Smoothed posteriors, expected transitions and log likelihood: the E step."""
     report, posteriors, counts, log_likelihoods = _core.expectation(chain, evidence, lengths, n_threads)
     _raise(report, lengths)
     return posteriors, counts, float(log_likelihoods.sum())

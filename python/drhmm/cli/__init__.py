@@ -21,14 +21,14 @@ from .output import close_quietly
 
 
 class _Parser(argparse.ArgumentParser):
-    """Mistakes in options are one line, as all others."""
+    """A parser with one-line error messages."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Defaults of options that have one, and examples as they are."""
+    """Help with defaults, and with examples as written."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         has_default = action.default not in (None, False, True, argparse.SUPPRESS)
@@ -51,7 +51,7 @@ def _separator(text: str) -> str:
 
 
 def _numbers(text: str) -> int | range:
-    """One number, or several such as 1-8."""
+    """Parse one number, or several such as 1-8."""
     first, dash, last = text.partition("-")
     try:
         numbers = range(int(first), int(last) + 1) if dash and first else int(text)
@@ -92,7 +92,7 @@ def _add(commands: Commands, name: str, summary: str, description: str, example:
 
 
 def _add_columns(command: _Parser, step: str) -> None:
-    """Options that say what the columns of a table are."""
+    """Add the options for the roles of columns."""
     add = command.add_argument
     add(
         "data",
@@ -204,7 +204,7 @@ def _add_model_and_columns(command: _Parser) -> None:
 
 
 def _add_without_columns(command: _Parser) -> None:
-    """Options for not using the columns that the model remembers."""
+    """Add the options for ignoring columns stored in the model."""
     for name in ("sequence", "time"):
         command.add_argument(
             f"--no-{name}",
@@ -342,22 +342,25 @@ def _add_demo(commands: Commands) -> None:
 
 
 def _show_warning(command: str, message: Warning | str, *_: object) -> None:
-    """A warning in one line, as errors are; that nobody listens is no reason to stop."""
+    """Print a warning on one line; ignore a closed standard error."""
     with contextlib.suppress(OSError):
         print(f"{command}: warning: {in_flags(message)}", file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; errors are one line on standard error and exit status 2, a closed pipe ends it quietly."""
+    """Run a command; print errors on one line with exit status 2.
+
+    A closed pipe ends the command quietly.
+    """
     if sys.stdout is None or sys.stderr is None or sys.stdin is None:
-        # A standard stream that is closed altogether: whatever is opened next must not take its place.
+        # If a standard stream is closed, files opened next must not take its place.
         for number, name in enumerate(("stdin", "stdout", "stderr")):
             if getattr(sys, name) is None:
                 os.dup2(os.open(os.devnull, os.O_RDWR), number)
                 setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a label that a code page lacks must not end the work
+            stream.reconfigure(errors="backslashreplace")  # a label outside the code page must not end the work
     command = "drhmm"
     try:
         options = _parser().parse_args(arguments)
@@ -378,7 +381,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             close_quietly()
         raise
     except BrokenPipeError:
-        # Nobody reads on: not an error, and Python's own flush at exit must not call it one.
+        # The reader has gone: not an error, and Python's own flush at exit must not report one.
         close_quietly()
         return 0
     except KeyboardInterrupt:

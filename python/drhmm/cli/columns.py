@@ -1,4 +1,4 @@
-"""Which columns the options name, and which of them the model remembers."""
+"""Columns by options or as stored in the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .values import checked_step
 
 
 def columns_of(options: argparse.Namespace, table: Table, model: Model | None, label: str | None) -> Columns:
-    """The columns of a file to learn from, or those to infer from by a model."""
+    """Return the columns of a file for learning, or for inference with a model."""
     sequence, known = options.sequence, {} if model is None else remembered_columns(model)
     if sequence is None and "sequence" not in known:
         sequence = table.lengths
@@ -25,7 +25,7 @@ def columns_of(options: argparse.Namespace, table: Table, model: Model | None, l
 
 
 def live_columns(options: argparse.Namespace, model: Model) -> tuple[dict[str, str | None], dict[str, str]]:
-    """The columns of sequence and time by their roles, and by their names what to do where one is not there."""
+    """Return the sequence and time columns by role, and advice for missing ones."""
     named = {"sequence": options.sequence, "time": options.time}
     known = remembered_columns(model)
     used = {role: None if name is False else name or known.get(role) for role, name in named.items()}
@@ -34,5 +34,5 @@ def live_columns(options: argparse.Namespace, model: Model) -> tuple[dict[str, s
 
 
 def step_of(given: str | None, model: Model) -> float | None:
-    """The time of one step: what is given, or what the model remembers."""
+    """Return the given or stored time of one step."""
     return checked_step(given, "--step") or checked_step(model.settings.get("time_step"), "the model's time_step")

@@ -1,4 +1,4 @@
-"""Tables of text: fields with any sign between them, read by Arrow, and by Python where something is malformed."""
+"""Text tables with any separator, read by Arrow; Python locates malformed rows."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..system.progress import no_progress, progress_bar
 from . import values
 from .errors import InputError, NamesError
 
-#: Bytes of a file from which on a bar shows how far it is read.
+#: Bytes of a file from which on a progress bar is shown.
 LARGE = 50_000_000
 
-#: Bytes that are read at once, and those of the longest row that is read so.
+#: Bytes per read, and the most bytes of a row for Arrow.
 BLOCK = 1 << 20
 LONGEST_ROW = 1 << 26
 
-#: Texts of a missing number that Arrow knows; other spellings are found when it fails.
+#: Spellings of missing numbers for Arrow; others are found when it fails.
 MISSING = sorted({spelled for word in values.MISSING for spelled in (word, word.upper(), word.title(), "NaN")})
 
 
 def arrow() -> Any:
-    """The library pyarrow; an ImportError names the extra that brings it."""
+    """Import pyarrow; an ImportError names the extra to install."""
     try:
         import pyarrow.compute
         import pyarrow.csv
@@ -40,17 +40,17 @@ def arrow() -> Any:
 
 
 def opened(path: Path) -> Any:
-    """A file, or what a compressed one holds, as bytes."""
+    """Open a plain or compressed file as bytes."""
     return gzip.open(path) if path.name.lower().endswith(".gz") else open(path, "rb")
 
 
 def listed(names: Sequence[str] | dict[str, Any]) -> str:
-    """Names for a message, no more of each than can be read."""
+    """Format names for a message, shortened if necessary."""
     return ", ".join(name if len(name) <= 60 else name[:57] + "..." for name in names)
 
 
 class CsvFile:
-    """A table of text: its names at once, its columns by `read`, and the line of a row when it is asked for."""
+    """A text table: its names, its columns by `read`, and the lines of rows."""
 
     def __init__(self, path: Path, separator: str, decimal: str, has_header: bool) -> None:
         self._path, self._separator, self._decimal, self._has_header = path, separator, decimal, has_header
@@ -58,7 +58,7 @@ class CsvFile:
             self.names, _ = self._header(file)
 
     def _header(self, file: IO[bytes]) -> tuple[list[str], int]:
-        """The names of the columns, and where the rows begin."""
+        """Return the names of the columns and the offset of the first row."""
         lines = _Lines(file)
         try:
             fields = next(
@@ -83,7 +83,7 @@ class CsvFile:
         return names, begin
 
     def _refuse_other_separator(self, name: str, row: str) -> None:
-        """Raise an InputError for a table of one column if another sign stands in its name and between its fields."""
+        """Raise InputError for a single column that contains another separator."""
         words = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
         for sign, word in words.items():
             if sign != self._separator and sign in name and sign in row:
@@ -96,9 +96,10 @@ class CsvFile:
                 )
 
     def read(self, numbers: Sequence[str], texts: Sequence[str], few: Sequence[str] = ()) -> tuple[Any, Any]:
-        """Columns of numbers as an array, and others as a table of text, those with few different texts by codes.
+        """Read numeric columns as an array, others as a text table.
 
-        Where a column is not of numbers, the array is None and all columns are in the table.
+        Columns with few different texts are dictionary-coded. If a column is not numeric, the array is None and the
+        table has all columns.
         """
         for wanted in (numbers, ()):
             with contextlib.suppress(arrow().ArrowInvalid, _OddTextError):
@@ -107,7 +108,7 @@ class CsvFile:
         return None, self._read_slowly(list(dict.fromkeys([*numbers, *texts])))
 
     def _read_blocks(self, numbers: Sequence[str], texts: Sequence[str], few: Sequence[str]) -> tuple[Any, Any]:
-        """The same block by block; ArrowInvalid or _OddTextError for what needs a more careful reader."""
+        """Read block by block; ArrowInvalid or _OddTextError asks for the slow reader."""
         pyarrow = arrow()
         codes = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         types = {name: codes if name in few else pyarrow.string() for name in texts}
@@ -122,7 +123,7 @@ class CsvFile:
             part = pyarrow.csv.read_csv(pyarrow.BufferReader(block), reading, parsing, converting)
             end = n_rows + part.num_rows
             if end > len(samples):
-                # Memory that nothing is written to costs nothing.
+                # Unwritten memory costs nothing.
                 grown = np.empty((int(1.2 * end / share), len(numbers)))
                 grown[:n_rows] = samples[:n_rows]
                 samples = grown
@@ -137,10 +138,10 @@ class CsvFile:
         return samples[:n_rows] if numbers else None, pyarrow.concat_tables(read)
 
     def _blocks(self) -> Iterator[tuple[Any, float]]:
-        """Whole rows of the file in blocks, and the share of the file that has been read with each.
+        """Iterate over blocks of whole rows with the share of the file read so far.
 
-        An _OddTextError tells of quotes that Arrow would pass over: one in the middle of text, which stands beside
-        neither a separator nor another quote, and one that is never closed.
+        An _OddTextError reports quotes that Arrow would accept silently: one inside text without a separator or quote
+        beside it, and one that is never closed.
         """
         beside = np.zeros(256, dtype=bool)
         beside[[ord(self._separator), *b'\r\n"']] = True
@@ -172,7 +173,7 @@ class CsvFile:
                     return
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Line and fields of every row, read slowly; an InputError names the line of what is malformed."""
+        """Iterate over line numbers and fields of all rows; InputError if malformed."""
         with opened(self._path) as file:
             lines, last = _Lines(file), 0
             try:
@@ -181,13 +182,13 @@ class CsvFile:
                         last = lines.number
                         yield last, fields
             except csv.Error as error:
-                # A quote that is never closed is found at the end of the file: the row begins after the last good one.
+                # The end of the file reveals an unclosed quote: its row begins after the last good one.
                 raise InputError(str(error), self._path, last + 1) from None
             except UnicodeDecodeError as error:
                 raise InputError(f"not UTF-8 text ({error.reason})", self._path, lines.number) from None
 
     def _read_slowly(self, wanted: Sequence[str]) -> Any:
-        """Columns of text; what is malformed is an InputError with its line."""
+        """Read text columns in Python; an InputError names the malformed line."""
         rows = []
         for line, fields in self._rows():
             if len(fields) != len(self.names):
@@ -198,17 +199,17 @@ class CsvFile:
         return arrow().table({name: [row[at] for row in rows] for name, at in zip(wanted, places, strict=True)})
 
     def line(self, row: int) -> int | None:
-        """The line of a row, found by reading the file again."""
+        """Return the line of a row by reading the file again."""
         place = row + (1 if self._has_header else 0)
         return next((line for number, (line, _) in enumerate(self._rows()) if number == place), None)
 
 
 class _OddTextError(ValueError):
-    """Text that Arrow understands otherwise than a careful reader."""
+    """Text that Arrow would read differently from the csv module."""
 
 
 class _Lines:
-    """Lines of a binary file as text; ``number`` is that of the last, ``position`` where the next begins."""
+    """Lines of a binary file as text, with the ``number`` and end ``position``."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -227,7 +228,7 @@ class _Lines:
 
 
 def header_names(fields: Sequence[str], path: object, line: int) -> list[str]:
-    """Names of columns from the first line."""
+    """Parse the names of columns in the first line."""
     names = [name.strip() for name in fields]
     for place, name in enumerate(names):
         if not name:
@@ -237,7 +238,7 @@ def header_names(fields: Sequence[str], path: object, line: int) -> list[str]:
 
 
 def refuse_equal_names(names: Sequence[str], path: object, line: int | None = None) -> None:
-    """Raise a NamesError if two columns have one name."""
+    """Raise NamesError if two columns have the same name."""
     known: set[str] = set()
     for name in names:
         if name in known:

@@ -15,7 +15,7 @@ WINDOW = 4
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train, print accuracies and times, and write the picture."""
+    """Train, print accuracies and times, and draw the picture."""
     output, noise, n_train, n_frames, seed = (
         options.output,
         options.noise,

@@ -1,15 +1,15 @@
-"""What is wrong with a file, and where."""
+"""Errors in files, with their place."""
 
 from __future__ import annotations
 
 
 def one_line(error: object) -> str:
-    """What an error or a text says, in one line that a terminal only prints, whatever the data in it are."""
+    """Format an error as one line of printable characters."""
     words = " ".join(str(error).split()) or type(error).__name__
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
 
 
-#: What messages say to a user of Python, and what to one of the command line.
+#: Phrases of messages in Python, and their equivalents on the command line.
 IN_FLAGS = {
     "novelty=True": "--novelty",
     "; use sigma='default' and rho='default', or numbers": ": give more rows",
@@ -19,7 +19,7 @@ IN_FLAGS = {
 
 
 def in_flags(error: object) -> str:
-    """The same with the names of flags instead of arguments of Python."""
+    """Replace Python arguments in a message by flags."""
     line = one_line(error)
     for words, flags in IN_FLAGS.items():
         line = line.replace(words, flags)
@@ -27,7 +27,7 @@ def in_flags(error: object) -> str:
 
 
 class InputError(ValueError):
-    """A mistake in a file of the user, with its place: file, line and column as far as they are known."""
+    """A mistake in an input file, with file, line and column if known."""
 
     def __init__(self, message: str, file: object, line: int | None = None, column: str | None = None) -> None:
         place = [str(file)]
@@ -39,4 +39,4 @@ class InputError(ValueError):
 
 
 class NamesError(InputError):
-    """A line of names is wrong: nothing after it can be understood."""
+    """An invalid line of names, after which no line can be read."""

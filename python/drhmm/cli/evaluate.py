@@ -1,4 +1,4 @@
-"""``drhmm evaluate``: how good a model is on a labelled table, in figures and on a page."""
+"""``drhmm evaluate``: evaluate a model on a labelled table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .table_files import Table
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, infer, compare, and print or write."""
+    """Read, infer, compare, and print or write the results."""
     if options.html is not None:
         check_html(options.html, options.model, options.data)
     model = io.load(options.model)

@@ -1,4 +1,4 @@
-"""``drhmm explain``: why a row of a table has its state, and how much each column matters."""
+"""``drhmm explain``: explain the state of a row, or rank the columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .table_files import Table
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, and explain one row or rank the columns."""
+    """Read a table, and explain one row or rank the columns."""
     model, table = io.load(options.model), Table(options)
     columns = columns_of(options, table, model, None)
     sequences = table.load(columns)[0]

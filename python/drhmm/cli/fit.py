@@ -38,7 +38,7 @@ BUDGET = 120.0
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, learn, measure on held-out rows, learn from all rows, and save."""
+    """Read, learn, evaluate on held-out rows, learn from all rows, and save."""
     check_target(options.output, options.data)
     if options.holdout is not None and not 0 <= options.holdout < 1:
         raise ValueError(f"--holdout must be from 0 to below 1, got {options.holdout:g}")
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
     X = sequences.samples
     if y is not None and options.states is None and is_missing(y).all():
         raise InputError("no row has a label: give --states N to learn without", options.data, column=options.label)
-    # A gap in time ends a sequence: nobody knows what happened in it.
+    # A gap in time ends a sequence, as the states within it are unknown.
     whole, lengths = sequences.lengths, sequences.unbroken
     if is_measured:
         _folds(options, whole, column)  # where that cannot be, nothing is learned
@@ -133,7 +133,7 @@ def _measure(
     words: str,
     owners: npt.NDArray[Any] | None,
 ) -> None:
-    """Say how good models are on rows that they have not learned from, and write the page."""
+    """Evaluate models on held-out rows, print the results, and write the page."""
     try:
         found = held_out(estimator, model, sequences, y, folds, words, owners)
     except ValueError as error:
@@ -146,7 +146,7 @@ def _measure(
 
 
 def _warn_of_odd_labels(y: Any) -> None:
-    """Warn of labels that stand for an unknown one elsewhere."""
+    """Warn of labels that mark unknown labels elsewhere."""
     labels = [] if y is None else y.tolist()
     odd = [label for label in labels if label == -1 or (isinstance(label, str) and values.is_missing(label))]
     if odd:
@@ -157,7 +157,7 @@ def _warn_of_odd_labels(y: Any) -> None:
 
 
 def _context(text: str) -> int | Literal["auto"] | None:
-    """The longest window of the context: a number, "auto", or None for "none"."""
+    """Parse the longest window of the context: a number, "auto" or "none"."""
     if text in ("auto", "none"):
         return None if text == "none" else "auto"
     try:
@@ -193,7 +193,7 @@ def _described(
 
 
 def _chosen(estimator: DensityRatioHMM) -> str:
-    """What cross-validation and EM came to."""
+    """Describe the results of cross-validation and EM."""
     parts, selection = [], getattr(estimator, "selection_", None)
     if hasattr(estimator, "centers_"):
         parts.append(f"{len(estimator.centers_)} kernel centres")
@@ -217,14 +217,14 @@ def _chosen(estimator: DensityRatioHMM) -> str:
 
 
 def _measured(found: Evaluation, words: str) -> str:
-    """Accuracy and tables of held-out rows."""
+    """Return the accuracy and tables of held-out rows."""
     _warn_of_poor(found)
     accuracies = ", ".join(f"{found.method_accuracies[method]:.1%} {SPOKEN[method]}" for method in METHODS)
     return f"{accuracies} ({found.n_frames:,} labelled rows, {words}, learned without them)\n\n{found}\n"
 
 
 def _warn_of_poor(found: Evaluation) -> None:
-    """Warn of labels that are worse than the simplest ones."""
+    """Warn if held-out accuracy is below that of the most frequent class."""
     if found.accuracy < found.baseline:
         warnings.warn(
             f"the held-out accuracy, {share(found.accuracy)}, is below that of always saying the most frequent "
@@ -258,7 +258,7 @@ def _folds(
 
 
 def _split(lengths: Lengths, share: float, seed: int, sequence: str | None) -> tuple[npt.NDArray[np.bool_], str]:
-    """Which rows are held out: whole sequences, no part of which is learned from, or the end of the only one."""
+    """Choose the held-out rows: whole sequences, or the end of the only one."""
     held_out = np.zeros(sum(lengths), dtype=bool)
     if len(lengths) == 1:
         held_out[len(held_out) - int(share * len(held_out)) :] = True

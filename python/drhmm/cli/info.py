@@ -1,4 +1,4 @@
-"""``drhmm info``: what is in a model file."""
+"""``drhmm info``: print the contents of a model file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..learning.training_frames import SCALE_REASON, TYPICAL, UNLABELLED
 from ..model import Model
 from .output import say
 
-#: What is told of an alarm.
+#: Printed attributes of an alarm.
 ALARM = ("false_alarms", "per", "hold_off", "sum_level", "frame_level", "n_normal")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the content of a model file, for people or as JSON."""
+    """Print the contents of a model file as text or JSON."""
     model = io.load(options.model)
     if options.json:
         say(json.dumps(as_json(model), indent=2))
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def as_json(model: Model) -> dict[str, Any]:
-    """The content of a model, arrays of the chain among it."""
+    """Return the contents of a model with the arrays of its chain."""
     evidence = model.evidence
     assert isinstance(evidence, PooledEvidence)
     novelty, durations, alarm = model.novelty, model.durations, model.own_alarm
@@ -62,7 +62,7 @@ def as_json(model: Model) -> dict[str, Any]:
 
 
 def _settings(model: Model) -> str:
-    """The settings of the estimator, in lines."""
+    """Format the settings of the estimator as lines."""
     left_out = (SCALE_REASON, UNLABELLED, TYPICAL, COLUMNS)
     settings = ", ".join(
         f"{name}={value!r}" for name, value in model.settings.items() if value is not None and name not in left_out

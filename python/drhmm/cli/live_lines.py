@@ -1,4 +1,4 @@
-"""One observation per line: CSV with or without names, or JSON lines."""
+"""Live input: one observation per line, as CSV or JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .errors import InputError, NamesError
 
 @dataclass(frozen=True)
 class Observation:
-    """A sample, the name of its sequence, and its time as it stands in the line."""
+    """A sample, the name of its sequence, and its time as written."""
 
     sample: Array
     sequence: str | None = None
@@ -30,11 +30,11 @@ class Observation:
 
 
 class LineReader:
-    """From lines to observations.
+    """A parser from lines to observations.
 
-    The first line decides whether they are JSON or CSV. In CSV it may have the names of the columns, and has them if
-    `header` says so; without names, the columns are those of `columns`, or else the features in the order of the model.
-    A line of numbers is never taken for names by itself: it may be an observation.
+    The first line decides between JSON and CSV. In CSV it may hold column names, and does so if `header` is set;
+    without names, the columns are those of `columns`, or else the features in the order of the model. A line of numbers
+    is never taken for names without `header`: it may be an observation.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class LineReader:
 
     @property
     def features(self) -> Sequence[str]:
-        """The columns of a sample."""
+        """Number of columns of the samples."""
         return self._features
 
     def read(self, text: str, line: int) -> Observation | None:
-        """The observation of a line, or None for a line of names and for an empty one."""
+        """Parse a line; None for names and empty lines."""
         text = text.strip("\r\n")
         if not text:
             return None
@@ -102,7 +102,7 @@ class LineReader:
         return Observation(sample, self._name(sequence, line), time)
 
     def _is_header(self, fields: Sequence[str], line: int) -> bool:
-        """Whether the first line has the names of the columns; an error where it could be both names and numbers."""
+        """Whether the first line holds column names; an error if it is ambiguous."""
         numbers = [values.is_number(field) for field in fields]
         if self._header or not any(numbers):
             return True
@@ -116,9 +116,9 @@ class LineReader:
         return not all(numbers)
 
     def _find(self, names: Sequence[str], line: int) -> None:
-        """The places of the columns that are needed, by their names."""
+        """Find the positions of the needed columns by name."""
         if not self._has_names:
-            # A model without names takes the columns that are nothing else, in their order.
+            # A model without names uses the columns without another role, in order.
             free = [name for name in names if name not in self._others]
             if len(free) != len(self._features):
                 message = f"{len(free)} features, the model was learned from {len(self._features)}"
@@ -132,7 +132,7 @@ class LineReader:
         self._n_fields = len(names)
 
     def _count(self, fields: Sequence[str], line: int) -> None:
-        """The places of the features if there are no names."""
+        """Return the positions of the features without names."""
         if self._others:
             role, (name, hint) = "sequence" if self._sequence else "time", next(iter(self._others.items()))
             message = f"there are no names of columns, but --{role} needs {name!r}; use --columns, or --header"

@@ -1,4 +1,4 @@
-"""The live sequences of ``drhmm stream``, and the file in which they survive a restart."""
+"""The live sequences of ``drhmm stream`` and their state file."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _FORMAT = "drhmm stream"
 
 
 class Followed:
-    """One live sequence: its stream, the last time, and the times of the time steps that wait for their answer.
+    """One live sequence: stream, last time, and times that wait for answers.
 
-    Times are kept as they stood in the lines, with all their digits.
+    Times are kept as written in the lines, with all their digits.
     """
 
     def __init__(self, stream: Stream, sequence: str | None) -> None:
@@ -41,7 +41,7 @@ class Followed:
         self.waiting: deque[Any] = deque()
 
     def step(self, observation: Observation, step: float | None) -> dict[str, Any] | None:
-        """Take one observation; the answer, or None while there is none."""
+        """Take one observation; return the answer, or None during the lag."""
         stream, dt = self.stream, 1
         if step is not None:
             now = moment(observation.time)
@@ -57,7 +57,7 @@ class Followed:
         return self._answer(stream.n_frames - 1 - stream.lag, posterior, novelty)
 
     def events(self, observation: Observation) -> Iterator[dict[str, Any]]:
-        """Begin and end of alarms that the last observation brought."""
+        """Return starts and ends of alarms after the last observation."""
         stream = self.stream
         ended, going_on, frame = stream.ended_alarm, stream.alarm, stream.n_frames - 1
         if ended is not None:
@@ -78,7 +78,7 @@ class Followed:
         return event | {"cause": episode.cause, "score": episode.score, "columns": columns}
 
     def pending(self) -> Iterator[dict[str, Any]]:
-        """Answers to the time steps that wait, at the end of the sequence."""
+        """Return the answers that are still due at the end of the sequence."""
         posteriors = self.stream.pending()
         novelty = None if self.stream.model.novelty is None else self.stream.pending_novelty()
         first = self.stream.n_frames - len(posteriors)
@@ -102,7 +102,7 @@ class Followed:
         return answer
 
     def as_json(self) -> dict[str, Any]:
-        """Everything that a restart needs."""
+        """Return the state for a restart."""
         return {
             "sequence": self.sequence,
             "last": self.last,
@@ -112,7 +112,7 @@ class Followed:
 
     @classmethod
     def from_json(cls, model: Model, entry: Any, options: Mapping[str, Any]) -> Followed:
-        """The opposite of `as_json`, under the options of this run; a SnapshotError says what is wrong."""
+        """Restore the state under the present options; SnapshotError if invalid."""
         if not isinstance(entry, dict) or set(entry) != {"sequence", "last", "waiting", "snapshot"}:
             raise SnapshotError("an entry is not that of a sequence")
         sequence, last, waiting = entry["sequence"], entry["last"], entry["waiting"]
@@ -140,9 +140,9 @@ class Followed:
 
 
 class FollowedSequences:
-    """All live sequences of a process, by the name of the sequence; None if there is one only.
+    """All live sequences by name; None is the name of a single one.
 
-    ``options`` are what a restart must repeat: the lag, the columns of sequence and time, the step, and the alarm.
+    A restart must repeat the ``options``: the lag, the columns of sequence and time, the step, and the alarm.
     """
 
     def __init__(self, model: Model, options: dict[str, Any], alarm: Alarm | None = None) -> None:
@@ -153,14 +153,14 @@ class FollowedSequences:
 
     @property
     def watches(self) -> bool:
-        """Whether there is an alarm to watch for."""
+        """Whether an alarm is set."""
         return self._alarm is not None
 
     def __iter__(self) -> Iterator[Followed]:
         return iter(self._sequences.values())
 
     def step(self, observation: Observation) -> dict[str, Any] | None:
-        """Give an observation to its sequence, begun if it is new."""
+        """Step the sequence of an observation; start it if it is new."""
         followed = self._sequences.get(observation.sequence)
         if followed is None:
             followed = Followed(self._model.stream(self._options["lag"], alarm=self._alarm), observation.sequence)
@@ -169,25 +169,25 @@ class FollowedSequences:
         return answer
 
     def events(self, observation: Observation) -> list[dict[str, Any]]:
-        """What the observation, which its sequence has taken, means for alarms."""
+        """Return the alarm events of an observation after its step."""
         if not self.watches:
             return []
         return list(self._sequences[observation.sequence].events(observation))
 
     def n_answered(self, sequence: str | None) -> int:
-        """How many time steps of a sequence have their answer, and so which one waits for it first."""
+        """Number of answered time steps of a sequence."""
         followed = self._sequences.get(sequence)
         return 0 if followed is None else followed.stream.n_frames - len(followed.waiting)
 
     def save(self, path: Path) -> None:
-        """Write all of it to a file, complete or not at all."""
+        """Write the whole state to a file atomically."""
         streams = [followed.as_json() for followed in self]
         content: dict[str, Any] = {"format": _FORMAT, "version": VERSION, "options": self._options, "streams": streams}
         content["checksum"] = _checksum(content)
         write_atomically(path, json.dumps(content).encode())
 
     def load(self, path: Path) -> None:
-        """Go on from a file that `save` wrote for the same model and options."""
+        """Load a file of `save` for the same model and options."""
         try:
             self._sequences = self._read(path.read_bytes())
         except SnapshotError as error:
@@ -228,7 +228,7 @@ class FollowedSequences:
 
 
 def _is_name(sequence: Any, column: str | None) -> bool:
-    """Whether a sequence has the name that a line would give it; None without a column of names."""
+    """Test for a sequence name as a line gives it; None without a sequence column."""
     if column is None or not isinstance(sequence, str):
         return sequence is None and column is None
     try:
@@ -238,7 +238,7 @@ def _is_name(sequence: Any, column: str | None) -> bool:
 
 
 def _is_time(time: Any, column: str | None) -> bool:
-    """Whether it is a time as it may stand in a line; None without a column of times."""
+    """Test for a time as a line gives it; None without a time column."""
     if column is None:
         return time is None
     try:

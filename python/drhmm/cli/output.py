@@ -1,4 +1,4 @@
-"""What a command says on standard output, and the tables that it writes there or into files."""
+"""Standard output, and tables on it or in files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .csv_file import arrow, listed
 from .errors import InputError
 from .table_files import KINDS, kind_of
 
-#: Rows that are written at once.
+#: Rows per write.
 BATCH = 50_000
 
 
 def say(text: str) -> None:
-    """Print a line at once; that nobody listens is no reason to stop working."""
+    """Print a line at once; keep working if standard output is closed."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -32,13 +32,13 @@ def say(text: str) -> None:
 
 
 def close_quietly() -> None:
-    """Send what is still to be printed nowhere."""
+    """Discard the rest of standard output."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def check_output(path: Path | None, *inputs: Path) -> None:
-    """Refuse, before long work, a file that the result table cannot be written to."""
+    """Refuse an unwritable result file before long work."""
     if path is None:
         return
     if kind_of(path) in (None, "json"):
@@ -48,7 +48,7 @@ def check_output(path: Path | None, *inputs: Path) -> None:
 
 
 def check_target(path: Path, *inputs: Path) -> None:
-    """Refuse what is not a file, there or not, in a folder that can be written to, and what is one of the inputs."""
+    """Refuse a target that is not a writable regular file, or is an input."""
     if path.is_dir() or not path.parent.is_dir():
         raise InputError("not a file in an existing folder", path)
     if not os.access(path.parent, os.W_OK):
@@ -59,13 +59,16 @@ def check_target(path: Path, *inputs: Path) -> None:
 
 
 def check_html(path: Path, *inputs: Path) -> None:
-    """Refuse, before long work, a page that cannot be written or drawn."""
+    """Refuse an unwritable page, or one without matplotlib, before long work."""
     check_target(path, *inputs)
     importlib.import_module("drhmm.plotting")
 
 
 def write_table(path: Path | None, table: Any) -> None:
-    """Write a table by the ending of the file, complete or not at all; without a file, CSV to standard output."""
+    """Write a table in the format of the file's ending, atomically.
+
+    Without a file, write CSV to standard output.
+    """
     pyarrow = arrow()
     for place, column in enumerate(table.columns):
         if pyarrow.types.is_temporal(column.type):
@@ -96,7 +99,7 @@ def _write_text(file: Any, delimiter: str, table: Any) -> None:
     csv.writer(names, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
     file.write(names.getvalue().encode())
     for batch in table.to_batches(max_chunksize=BATCH):
-        for quotes in ("none", "needed"):  # the second one quotes all text, which is only needed for some
+        for quotes in ("none", "needed"):  # the second one quotes all text, which few tables need
             part = pyarrow.BufferOutputStream()
             options = pyarrow.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style=quotes)
             with contextlib.suppress(pyarrow.ArrowInvalid):

@@ -17,7 +17,7 @@ from .table_files import Table
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, infer, and write one row for every row of the table."""
+    """Read, infer, and write one result row for each row of the table."""
     check_output(options.output, options.model, options.data)
     if options.lag is not None and options.method != "smooth":
         raise ValueError(f"--lag goes with --method smooth, not {options.method}")

@@ -1,4 +1,4 @@
-"""``drhmm rename``: other labels for the states of a model, such as names for states that were found."""
+"""``drhmm rename``: rename the states of a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .output import check_target, say
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read the model, and write it with the new labels."""
+    """Read the model, and write it with other labels."""
     output = options.output or options.model
     check_target(output)
     model = io.load(options.model)

@@ -29,15 +29,15 @@ from .live_lines import LineReader, Observation
 from .live_sequences import FollowedSequences
 from .output import check_target
 
-#: Seconds to wait for a reader after the process was asked to end.
+#: Seconds to wait for a reader after a signal to end.
 PATIENCE = 1.0
 
-#: Bytes of a line: what never ends must not fill the memory.
+#: The most bytes of a line, so that endless ones do not fill the memory.
 LONGEST_LINE = 1 << 24
 
 
 class _UndeliveredError(Exception):
-    """An answer could not be written, and so none after it: the first time step without an answer, and why."""
+    """An answer could not be written: the first time step without one, and why."""
 
     def __init__(self, error: OSError, frame: int, sequence: str | None) -> None:
         reason = "nobody reads" if isinstance(error, BrokenPipeError | TimeoutError) else error.strerror
@@ -47,7 +47,7 @@ class _UndeliveredError(Exception):
 
 @dataclass
 class _Progress:
-    """Where the process is: the line it has read, those that the saved state knows, and whether an answer is due."""
+    """The current line, the lines in the saved state, and whether an answer is due."""
 
     line: int = 0
     n_saved: int = 0
@@ -55,7 +55,7 @@ class _Progress:
     told: set[str] = field(default_factory=set)
 
     def tell_missing(self, observation: Observation, names: Sequence[str]) -> None:
-        """Say once of each column that it is missing, and that no alarm can begin there."""
+        """Report each missing column once: no alarm can begin without it."""
         for name, is_missing in zip(names, np.isnan(observation.sample), strict=True):
             if is_missing and name not in self.told:
                 self.told.add(name)
@@ -63,10 +63,10 @@ class _Progress:
 
 
 class _Lines:
-    """Lines of standard input, until its end or until SIGTERM, SIGHUP or Ctrl-C.
+    """Lines of standard input, until its end, SIGTERM, SIGHUP or Ctrl-C.
 
-    A signal never interrupts an observation, and lines that have been read are answered before the process ends, as
-    long as somebody reads the answers.
+    A signal never interrupts an observation; lines read so far are answered before the process ends, if somebody reads
+    the answers.
     """
 
     def __init__(self) -> None:
@@ -95,9 +95,10 @@ class _Lines:
         self.signal = number
 
     def wait_for_reader(self) -> None:
-        """Wait until an answer can be written; after a signal, not for long. An OSError if nobody reads.
+        """Wait until an answer can be written, only briefly after a signal.
 
-        This comes before an observation changes the state: what cannot be answered is not in it.
+        An OSError if the reader has gone. This comes before an observation changes the state, so that the state holds
+        answered time steps only.
         """
         while os.name != "nt":
             asked = self.signal is not None
@@ -114,7 +115,7 @@ class _Lines:
                 raise TimeoutError
 
     def write(self, data: bytes) -> None:
-        """Write to standard output, which `wait_for_reader` has found ready."""
+        """Write to standard output when `wait_for_reader` has found it ready."""
         rest = memoryview(data)
         while len(rest) > 0:
             rest = rest[os.write(1, rest[: select.PIPE_BUF if os.name != "nt" else len(rest)]) :]
@@ -122,7 +123,7 @@ class _Lines:
                 self.wait_for_reader()
 
     def next(self, number: int) -> bytes | None:
-        """The next line, which is the number-th; None at the end. After one that is too long, the one after that."""
+        """Return the line with this number, skipping overlong ones; None at the end."""
         while b"\n" not in self._buffer:
             if self._is_over or self.signal is not None or not self._wait():
                 rest, self._buffer = self._buffer, b""
@@ -149,7 +150,10 @@ class _Lines:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Follow standard input to its end, or until the process is asked to end; alone, where the state is kept."""
+    """Follow standard input to its end or until a signal.
+
+    Only one process at a time may use a state file.
+    """
     if options.snapshot is None:
         return _run(options)
     check_target(options.snapshot, options.model)
@@ -209,7 +213,7 @@ def _run(options: argparse.Namespace) -> int:
         except _UndeliveredError as error:
             undelivered = error
         finally:
-            # A state with a frame whose answer is lost would lose it for ever: the file stays as it is.
+            # A state whose last answer is lost would never deliver it: keep the old file.
             if options.snapshot is not None and not progress.is_due:
                 sequences.save(options.snapshot)
                 progress.n_saved = progress.line - 1
@@ -221,7 +225,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _alarm(model: Model, false_alarms: str | None, hold_off: str | None, step: float | None) -> Alarm | None:
-    """The alarm of --false-alarms, such as 1/7d or 2/10000; that of the model by default."""
+    """Return the alarm of --false-alarms, such as 1/7d or 2/10000, or of the model."""
     if false_alarms is None:
         if hold_off is not None:
             raise ValueError("--hold-off goes with --false-alarms")
@@ -316,6 +320,6 @@ def _say(lines: _Lines, answer: dict[str, Any]) -> None:
 
 
 def _report(text: str) -> None:
-    """Say what is wrong on standard error; that nobody listens there is no reason to stop."""
+    """Report on standard error; keep working if it is closed."""
     with contextlib.suppress(OSError):
         print(f"drhmm stream: {one_line(text)}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Tables in files, read by Arrow: CSV with any separator, Parquet, JSON lines and npz, and the line of every row."""
+"""Table files, read by Arrow: CSV, Parquet, JSON lines and npz, and line numbers."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from . import values
 from .csv_file import CsvFile, arrow, header_names, listed, opened, refuse_equal_names
 from .errors import InputError
 
-#: What a table is by the end of its name, with or without .gz where it is text.
+#: Kinds of tables by file ending, with or without .gz for text.
 KINDS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".npz": "npz"}
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of a table, None for an ending that is none."""
+    """Return the kind of a table, or None for an unknown ending."""
     name = path.name.lower()
     kind = KINDS.get(Path(name.removesuffix(".gz")).suffix)
     return None if name.endswith(".gz") and kind in ("parquet", "npz") else kind
 
 
 class Table:
-    """A table in a file: its names at once, its columns by `load`, and the line of a row when it is asked for."""
+    """A table file: its names, its columns by `load`, and the lines of rows."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.path: Path = options.data
@@ -53,7 +53,7 @@ class Table:
         self.names = self._names()
 
     def error(self, message: str, row: int | None = None, column: str | None = None) -> InputError:
-        """A mistake in the file."""
+        """Return an error at a place of the file."""
         if row is None:
             return InputError(message, self.path, column=column)
         if self._text is None and self.kind != "json":
@@ -63,7 +63,7 @@ class Table:
 
     @contextlib.contextmanager
     def places(self) -> Iterator[None]:
-        """Where a mistake in the table is found, its file and line are said."""
+        """Add file and line to errors in the table."""
         try:
             yield
         except TableError as problem:
@@ -71,17 +71,17 @@ class Table:
 
     @property
     def lengths(self) -> str | None:
-        """The column of sequences that the lengths of an npz file make."""
+        """The sequence column made from the lengths in an npz file."""
         return "lengths" if self.kind == "npz" and "lengths" in self.names else None
 
     def check(self, names: Sequence[str], option: str) -> None:
-        """Raise an InputError if one of the columns that an option names is not there."""
+        """Raise InputError if a column of an option is missing."""
         for name in names:
             if name not in self.names:
                 raise InputError(f"{option}: there is {no_column(name, self.names)}", self.path)
 
     def load(self, columns: Columns, keep: Sequence[str] = ()) -> tuple[Sequences, float | None, Any, dict[str, Any]]:
-        """Sequences, the time of one step, labels of the rows of the file, and the columns to keep as they are."""
+        """Load sequences, the time of one step, labels, and columns to keep."""
         pyarrow = arrow()
         samples, read = self._read(columns, list(dict.fromkeys([*columns.marks, *keep])))
         made = {} if samples is not None else {name: self._numbers(name, read[name]) for name in columns.features}
@@ -101,7 +101,7 @@ class Table:
         return sequences, step, labels, kept
 
     def _numbers(self, name: str, column: Any) -> Any:
-        """A column of samples as numbers; text stays where no field of it is a number."""
+        """Convert a column of samples to numbers; text without any number stays text."""
         pyarrow = arrow()
         if not _is_text(column):
             if pyarrow.types.is_floating(column.type) and np.isinf(column.to_numpy()).any():
@@ -118,7 +118,7 @@ class Table:
 
     @staticmethod
     def owners(column: Any) -> npt.NDArray[Any]:
-        """The names of sequences, one for each row."""
+        """Return the sequence of each row."""
         names = np.empty(len(column), dtype=object)
         names[:] = [str(name).strip() for name in column.to_pylist()]
         return names
@@ -137,7 +137,7 @@ class Table:
         return list(schema.names)
 
     def _read(self, columns: Columns, as_they_are: Sequence[str]) -> tuple[Any, Any]:
-        """Samples if they could be read as numbers at once, and a table of the other columns, or of all."""
+        """Read samples at once if all are numbers; else a table of the other columns."""
         if self._text is not None:
             few = [name for name in (columns.label, columns.sequence) if name is not None]
             return self._text.read(columns.features, as_they_are, few)
@@ -181,9 +181,10 @@ class Table:
             raise InputError("there are no rows", self.path)
 
     def _read_npz(self) -> Any:
-        """An npz file: the columns of X, by `feature_names` if there are any, and every array with one value per row.
+        """Read an npz file: columns of X and all arrays with one value per row.
 
-        Sequence lengths in an array `lengths` become a column of sequence numbers of that name.
+        `feature_names` name the columns. Sequence lengths in an array `lengths` become a column of sequence numbers of
+        that name.
         """
         path = self.path
         try:
@@ -229,7 +230,7 @@ class Table:
 
 
 class _FieldError(ValueError):
-    """What is wrong with the text of a row."""
+    """Invalid text in a row."""
 
     def __init__(self, message: str, row: int) -> None:
         super().__init__(message)
@@ -242,7 +243,7 @@ def _is_text(column: Any) -> bool:
 
 
 def _mapped(column: Any, convert: Callable[[str], Any]) -> Any:
-    """What a function makes of every different text of a column; a _FieldError has the first row that it refuses."""
+    """Map each distinct text of a column; _FieldError for the first refused row."""
     pyarrow = arrow()
     encoded = column.combine_chunks()
     encoded = encoded if pyarrow.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
@@ -256,7 +257,7 @@ def _mapped(column: Any, convert: Callable[[str], Any]) -> Any:
 
 
 def _labels(column: Any) -> Any:
-    """Integers if all labels are, text otherwise; null where a field is empty."""
+    """Convert labels to integers if possible; empty fields are null."""
     pyarrow = arrow()
     if _is_text(column):
         texts = {text.strip() for text in column.unique().to_pylist() if text is not None} - {""}
@@ -270,7 +271,7 @@ def _labels(column: Any) -> Any:
 
 
 def _sequences(column: Any) -> Any:
-    """A number for each name of a sequence; null where there is none."""
+    """Number the sequences; null without a name."""
     if not _is_text(column):
         return column
     numbers: dict[str, int] = {}
@@ -278,7 +279,7 @@ def _sequences(column: Any) -> Any:
 
 
 def _times(column: Any) -> Any:
-    """Numbers or dates where all texts are; a text that is neither is told by `times_of`."""
+    """Convert to numbers or dates if possible; `times_of` reports other text."""
     if not _is_text(column):
         return column
     pyarrow = arrow()

@@ -1,4 +1,4 @@
-"""Text to numbers and labels, with one idea of what "nothing" is."""
+"""Conversion of text to numbers and labels, with one definition of "missing"."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 from ..data.checks import shown
 from ..data.times import as_step
 
-#: Words, in lower case, of columns that hold truth values.
+#: Words of truth-value columns, in lower case.
 TRUTHS = {"true": "1", "false": "0"}
 
-#: Words, in lower case, that stand for a value that is not there.
+#: Words for missing values, in lower case.
 MISSING = frozenset({"", "na", "nan", "null", "none"})
 
 
 def is_missing(text: str) -> bool:
-    """Whether a field stands for nothing."""
+    """Test whether a field is missing."""
     return text.strip().lower() in MISSING
 
 
 def number(text: str) -> float:
-    """A finite number, or NaN for nothing; a ValueError in words for anything else."""
+    """Parse a finite number, NaN if missing, else raise ValueError."""
     if is_missing(text):
         return math.nan
     try:
@@ -37,7 +37,7 @@ def number(text: str) -> float:
 
 
 def is_number(text: str) -> bool:
-    """Whether a field is a number, an infinite one among them, a truth value, or nothing."""
+    """Test for a number, an infinity, a truth value or a missing field."""
     try:
         float(text)
     except ValueError:
@@ -46,13 +46,13 @@ def is_number(text: str) -> bool:
 
 
 def is_integer(text: str) -> bool:
-    """Whether text is an integer as it is usually written."""
+    """Test for an integer in its usual form."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and (digits == "0" or digits[0] != "0")
 
 
 def checked_step(step: Any, name: str) -> float | None:
-    """The time of one step, a number or text with a unit; None if it is not known."""
+    """Check the time of one step, a number or text with a unit; None if unknown."""
     if isinstance(step, str):
         with contextlib.suppress(ValueError):
             step = float(step)
@@ -60,7 +60,7 @@ def checked_step(step: Any, name: str) -> float | None:
 
 
 def identity(value: Any) -> str:
-    """A sequence by its name: text or an integer, the same for 1 in JSON and in CSV."""
+    """Return a sequence name as text or integer, equal for 1 in JSON and CSV."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError(f"not a name of a sequence: {shown(value)} (text or an integer)")
     name = str(value).strip()
