@@ -138,11 +138,14 @@ std::optional<PoolMember<ClassGaussians>> gaussian_member(const std::optional<Ga
   const auto& [origin, means, whitening, log_scales, scale] = *arrays;
   require_size(origin, d, "origin");
   require_shape(means, s, d, "means");
-  require_shape(whitening, s * d, d, "whitening");
+  const ConstRows whitening_rows = rows(whitening, "whitening");
+  const Index block = whitening_rows.cols();
+  require(
+      whitening_rows.rows() == s * d && (block == d || (0 < block && block < d && block % ClassGaussians::kRows == 0)),
+      "whitening must have a row for each column of each state, and a column for each of a block");
   require_size(log_scales, s, "log_scales");
   return PoolMember<ClassGaussians>{
-      {vector(origin, "origin"), rows(means, "means"), rows(whitening, "whitening"), vector(log_scales, "log_scales")},
-      scale};
+      {vector(origin, "origin"), rows(means, "means"), whitening_rows, vector(log_scales, "log_scales")}, scale};
 }
 
 PoolMember<ContextRidge> ridge_member(const RidgeArrays& arrays, Index f, Index s) {

@@ -72,25 +72,27 @@ template class KernelExpansion<float>;
 ClassGaussians::ClassGaussians(Vector origin, const ConstRows& means, const ConstRows& whitening, Vector log_scales)
     : origin_(std::move(origin)),
       frame_size_(means.cols()),
+      block_(whitening.cols()),
       n_groups_((means.cols() + kRows - 1) / kRows),
       log_scales_(std::move(log_scales)),
       offsets_(static_cast<std::size_t>(means.rows() * n_groups_ * kRows), 0.0),
       packed_(static_cast<std::size_t>(means.rows() * packed_size()), 0.0),
-      columns_(static_cast<std::size_t>(means.rows() * frame_size_ * n_groups_ * kRows), 0.0) {
+      columns_(static_cast<std::size_t>(means.rows() * frame_size_ * block_height()), 0.0) {
   const Index d = frame_size_, height = n_groups_ * kRows;
   for (Index i = 0; i < means.rows(); ++i) {
-    const Matrix w = whitening.middleRows(i * d, d).triangularView<Eigen::Lower>();
-    Eigen::Map<Vector>(offsets_.data() + i * height, d) = w * (means.row(i).transpose() - origin_);
+    const Vector mean = means.row(i).transpose() - origin_;
     double* packed = packed_.data() + i * packed_size();
     for (Index group = 0; group < n_groups_; ++group) {
-      for (Index e = 0; e < width(group); ++e) {
+      const Index begin = begin_of(group * kRows);
+      for (Index e = begin; e < width(group); ++e) {
         for (Index r = 0; r < kRows; ++r, ++packed) {
-          if (group * kRows + r < d) *packed = w(group * kRows + r, e);
+          const Index row = group * kRows + r;
+          if (row >= d || e > row) continue;
+          const double entry = *packed = whitening(i * d + row, e - begin);
+          columns_[static_cast<std::size_t>((i * d + e) * block_height() + row - begin)] = entry;
+          offsets_[static_cast<std::size_t>(i * height + row)] += entry * mean[e];
         }
       }
-    }
-    for (Index e = 0; e < d; ++e) {
-      Eigen::Map<Vector>(columns_.data() + (i * d + e) * height, d) = w.col(e);
     }
   }
 }

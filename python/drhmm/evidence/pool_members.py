@@ -33,8 +33,18 @@ NEGLIGIBLE = 1e-120
 #: Standard deviations at which the features of a context are clipped.
 MOST_DEVIATIONS = 10.0
 
+#: Columns of a frame up to which members learn how all of them depend on each other. Of more columns, those of one
+#: block only: of as many in Gaussians, and of fewer in additive ratios, whose features are eleven for each.
+MOST_JOINT, ADDITIVE_BLOCK = 200, 50
+
 #: Frames with features in memory at once.
 _BLOCK = 4096
+
+
+def blocks_of(n_columns: int, size: int) -> list[slice]:
+    """Cut columns into blocks of a size; at most `MOST_JOINT` are one block."""
+    size = n_columns if n_columns <= MOST_JOINT else size
+    return [slice(first, min(first + size, n_columns)) for first in range(0, n_columns, size)]
 
 
 def added(parts: Iterable[Mapping[str, Array]]) -> Sums:
@@ -83,7 +93,8 @@ class KernelMember(FrozenArrays):
 class AdditiveMember(FrozenArrays):
     """Additive least squares: lines within the range, and steps per decile.
 
-    q_i(y) = intercept_i + sum_j slope_ji (clip(y_j) - low_j) + the step of y_j's bin.
+    q_i(y) = intercept_i + sum_j slope_ji (clip(y_j) - low_j) + the step of y_j's bin. Of many columns, blocks are
+    learned apart, and what each adds to the share of the class is added up.
     """
 
     NAME: ClassVar[str] = "additive"
@@ -126,34 +137,45 @@ class AdditiveMember(FrozenArrays):
         """The arguments of the native core."""
         return self.low, self.high, self.edges, self.intercept, self.slopes, self.steps, self.scale
 
-    def features(self, frames: Array) -> Array:
-        """1, clipped values in their units, and indicators of bins; (n, 1 + 11 D)."""
-        bins = (frames[:, :, None] > self.edges).sum(axis=2)
+    def features(self, frames: Array, block: slice) -> Array:
+        """1, clipped values in their units, and indicators of bins; (n, 1 + 11 W)."""
+        frames, low = frames[:, block], self.low[block]
+        bins = (frames[:, :, None] > self.edges[block]).sum(axis=2)
         indicators = bins[:, :, None] == np.arange(N_EDGES + 1)
-        clipped = (np.clip(frames, self.low, self.high) - self.low) / self.units
+        clipped = (np.clip(frames, low, self.high[block]) - low) / self.units[block]
         return np.hstack([np.ones((len(frames), 1)), clipped, indicators.reshape(len(frames), -1)])
 
     def sums(self, frames: Array, targets: Array, weights: Array) -> Sums:
-        """F^T W F, F^T W M, 1^T W M and the number of frames."""
-        size = 1 + self.edges.size + 2 * len(self.low)
-        gram, moment = np.zeros((size, size)), np.zeros((size, targets.shape[1]))
+        """F^T W F and F^T W M of every block, 1^T W M and the number of frames."""
+        blocks = blocks_of(len(self.low), ADDITIVE_BLOCK)
+        size = 1 + (N_EDGES + 2) * blocks[0].stop
+        gram, moment = np.zeros((len(blocks), size, size)), np.zeros((len(blocks), size, targets.shape[1]))
+        roots = np.sqrt(weights)[:, None]
         for first in range(0, len(frames), _BLOCK):
             rows = slice(first, first + _BLOCK)
-            features = self.features(frames[rows])
-            weighted = features * weights[rows, None]
-            gram += weighted.T @ features
-            moment += weighted.T @ targets[rows]
+            for k, block in enumerate(blocks):
+                rooted = self.features(frames[rows], block) * roots[rows]
+                own = slice(rooted.shape[1])
+                gram[k, own, own] += rooted.T @ rooted
+                moment[k, own] += rooted.T @ (roots[rows] * targets[rows])
         return {"gram": gram, "moment": moment, "mass": weights @ targets, "frames": np.array([float(len(frames))])}
 
     def learned_from(self, sums: Sums) -> AdditiveMember:
-        """Return the member with these sums; the ridge is relative to the mean weight."""
-        unit = float(sums["gram"][0, 0] / sums["frames"][0])
-        ridge = np.full(len(sums["gram"]), ADDITIVE_RIDGE * unit)
-        ridge[0] = 0.0
-        theta = _core.RegularizedGram(sums["gram"] + np.diag(ridge), 0.0).solve(sums["moment"])
-        n_columns = len(self.low)
-        slopes = theta[1 : 1 + n_columns] / self.units[:, None]
-        return replace(self, intercept=theta[0], slopes=slopes, steps=theta[1 + n_columns :])
+        """The member that the sums give; the ridge is in units of the mean weight of a frame."""
+        unit = float(sums["gram"][0, 0, 0] / sums["frames"][0])
+        shares = sums["mass"] / sums["gram"][0, 0, 0]
+        intercept, slopes, steps = shares, np.empty_like(self.slopes), np.empty_like(self.steps)
+        for k, block in enumerate(blocks_of(len(self.low), ADDITIVE_BLOCK)):
+            width = block.stop - block.start
+            size = 1 + (N_EDGES + 2) * width
+            ridge = np.full(size, ADDITIVE_RIDGE * unit)
+            ridge[0] = 0.0
+            gram = sums["gram"][k, :size, :size] + np.diag(ridge)
+            theta = _core.RegularizedGram(gram, 0.0).solve(np.ascontiguousarray(sums["moment"][k, :size]))
+            intercept = intercept + (theta[0] - shares)
+            slopes[block] = theta[1 : 1 + width] / self.units[block, None]
+            steps[(N_EDGES + 1) * block.start : (N_EDGES + 1) * block.stop] = theta[1 + width :]
+        return replace(self, intercept=intercept, slopes=slopes, steps=steps)
 
     def __str__(self) -> str:
         return f"a slope and {N_EDGES + 1} steps for each of {len(self.low)} columns"
@@ -163,8 +185,8 @@ class AdditiveMember(FrozenArrays):
 class GaussianMember(FrozenArrays):
     """Class Gaussians: q_i(y) proportional to p_i N(y; mu_i, Sigma_i).
 
-    Sigma_i^-1 = W_i^T W_i with W_i lower triangular, and Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) +
-    .01 diag(variances of all frames).
+    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames). Of many columns,
+    those of different blocks are independent in a class, and `whitening` has the columns of the block of each row.
     """
 
     NAME: ClassVar[str] = "gaussian"
@@ -172,7 +194,7 @@ class GaussianMember(FrozenArrays):
         "origin": "D",
         "ridge": "D",
         "means": "S D",
-        "whitening": "SD D",
+        "whitening": "SD W",
         "log_scales": "S",
     }
     NUMBERS: ClassVar[tuple[str, ...]] = ()
@@ -189,7 +211,7 @@ class GaussianMember(FrozenArrays):
         """Return an unlearned member with mean and variances; `share` sets the ridge."""
         n_columns = frames.shape[1]
         ridge = share * _variances(frames)
-        nothing = np.zeros((n_states * n_columns, n_columns))
+        nothing = np.zeros((n_states * n_columns, min(n_columns, MOST_JOINT)))
         return cls(frames.mean(axis=0), ridge, np.zeros((n_states, n_columns)), nothing, np.zeros(n_states))
 
     def arrays(self) -> tuple[Any, ...]:
@@ -197,18 +219,20 @@ class GaussianMember(FrozenArrays):
         return self.origin, self.means, self.whitening, self.log_scales, self.scale
 
     def sums(self, frames: Array, targets: Array, weights: Array) -> Sums:
-        """Masses (S,), first (S, D) and second moments (S, D, D), and number of frames."""
-        centered = frames - self.origin
-        first, second = [], []
-        for own in (weights[:, None] * targets).T:
+        """Masses (S,), first (S, D) and second moments (S, D, W) about the origin, and the number of frames."""
+        first = np.zeros((targets.shape[1], frames.shape[1]))
+        second = np.zeros((*first.shape, self.whitening.shape[1]))
+        for i, own in enumerate((weights[:, None] * targets).T):
             rows = np.flatnonzero(own)
-            members = centered[rows]
-            first.append(own[rows] @ members)
-            second.append((members * own[rows, None]).T @ members)
+            members, own = frames[rows] - self.origin, own[rows]
+            first[i] = own @ members
+            for block in blocks_of(frames.shape[1], MOST_JOINT):
+                part = members[:, block]
+                second[i, block, : part.shape[1]] = (part * own[:, None]).T @ part
         return {
             "mass": weights @ targets,
-            "first": np.array(first),
-            "second": np.array(second),
+            "first": first,
+            "second": second,
             "frames": np.array([float(len(frames))]),
         }
 
@@ -217,14 +241,20 @@ class GaussianMember(FrozenArrays):
         mass, first, second = sums["mass"], sums["first"], sums["second"]
         n_states, n_columns = first.shape
         means = first / np.where(mass > 0, mass, 1.0)[:, None]
-        scatter = second - np.einsum("i,id,ie->ide", mass, means, means)
-        pooled = scatter.sum(axis=0) / mass.sum()
-        prior = (n_columns + 1) * mass.sum() / sums["frames"][0]
-        whitening = _whitening((scatter + prior * pooled) / (mass + prior)[:, None, None], self.ridge)
+        triangles = np.zeros(second.shape)
         with np.errstate(divide="ignore"):
-            log_scales = np.log(np.diagonal(whitening, axis1=1, axis2=2)).sum(axis=1) + np.log(mass > 0)
-        triangles = np.ascontiguousarray(np.tril(whitening).reshape(n_states * n_columns, n_columns))
-        return replace(self, means=means + self.origin, whitening=triangles, log_scales=log_scales)
+            log_scales = np.log((mass > 0).astype(float))
+        for block in blocks_of(n_columns, MOST_JOINT):
+            width = block.stop - block.start
+            own = means[:, block]
+            scatter = second[:, block, :width] - np.einsum("i,id,ie->ide", mass, own, own)
+            pooled = scatter.sum(axis=0) / mass.sum()
+            prior = (width + 1) * mass.sum() / sums["frames"][0]
+            whitening = _whitening((scatter + prior * pooled) / (mass + prior)[:, None, None], self.ridge[block])
+            log_scales += np.log(np.diagonal(whitening, axis1=1, axis2=2)).sum(axis=1)
+            triangles[:, block, :width] = np.tril(whitening)
+        flat = triangles.reshape(n_states * n_columns, -1)
+        return replace(self, means=means + self.origin, whitening=flat, log_scales=log_scales)
 
     def log_densities(self, frames: Array, n_newest: int | None = None) -> Array:
         """Log N(y; mu_i, Sigma_i), (n, S), or of the last columns given the others.
@@ -233,11 +263,13 @@ class GaussianMember(FrozenArrays):
         """
         n_states, n_columns = self.means.shape
         first = 0 if n_newest is None else n_columns - n_newest
-        densities = np.empty((len(frames), n_states))
-        for i, whitening in enumerate(self.whitening.reshape(n_states, n_columns, n_columns)):
-            residuals = (frames - self.means[i]) @ whitening[first:].T
-            log_scale = np.log(np.diagonal(whitening)[first:]).sum() - (n_columns - first) / 2 * np.log(2 * np.pi)
-            densities[:, i] = log_scale - (residuals**2).sum(axis=1) / 2
+        densities = np.full((len(frames), n_states), -(n_columns - first) / 2 * np.log(2 * np.pi))
+        for i, triangles in enumerate(self.whitening.reshape(n_states, n_columns, -1)):
+            for block in blocks_of(n_columns, MOST_JOINT):
+                skipped = max(0, first - block.start)
+                whitening = triangles[block, : block.stop - block.start]
+                residuals = (frames[:, block] - self.means[i, block]) @ whitening[skipped:].T
+                densities[:, i] += np.log(np.diagonal(whitening)[skipped:]).sum() - (residuals**2).sum(axis=1) / 2
         return densities
 
     def __str__(self) -> str:

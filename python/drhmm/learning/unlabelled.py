@@ -12,9 +12,10 @@ from ..chain.native_chain import StageChain
 from ..chain.transitions import ChainRules
 from ..data.checks import Array, Lengths
 from ..data.user_warnings import warn
+from ..evidence.pool_members import MOST_JOINT
 from ..ratios.learner import Learner, Refits, Updates, normalised
 from ..ratios.least_squares import EM_RIDGE, Gaussian
-from ..ratios.pool import MOST_COLUMNS, Pool
+from ..ratios.pool import Pool
 from ..system.progress import no_progress, progress_bar
 from .em import EMResult, run_em
 from .em_starts import best_starts, starts_from_features, starts_from_frames
@@ -64,7 +65,7 @@ def learn_unlabelled(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             rival = _followed(gaussian, training, rules, settings, starts, GAUSSIAN_STARTS, GAUSSIAN_TRIALS)
-        kernels = learner.learners(training.frames.shape[1])[0]
+        kernels = learner.learners()[0]
         if reason := _verdict(rival.result, best.result, kernels, gaussian, training, settings.n_threads):
             best = rival
     result = best.result
@@ -123,7 +124,7 @@ def _followed(
 def _suits_gaussians(pool: Pool, training: TrainingFrames) -> bool:
     """Whether Gaussians compete: default pool, no labels, continuous columns."""
     discrete = [len(np.unique(column)) <= MOST_DISCRETE for column in training.samples.T]
-    is_default = pool.sources is None and training.frames.shape[1] <= MOST_COLUMNS
+    is_default = pool.sources is None and training.frames.shape[1] <= MOST_JOINT
     return is_default and not training.known.any() and 2 * sum(discrete) <= len(discrete)
 
 

@@ -169,8 +169,9 @@ class Additive(MemberSource):
     Notes
     -----
     The features are 1, the value of each column clipped to the range of the training frames, and an indicator of its
-    decile. A ridge of 10 frames draws everything but the intercept to 0. One linear system serves all states. A few
-    frames suffice to learn nearly linear evidence, and steps where a sensor switches.
+    decile. A ridge of 10 frames draws everything but the intercept to 0. One linear system serves all states; of more
+    than 200 columns, one for every 50, and what each adds to the share of a state is added up. A few frames suffice to
+    learn nearly linear evidence, and steps where a sensor switches.
 
     Examples
     --------
@@ -208,8 +209,9 @@ class Gaussian(MemberSource):
 
     Notes
     -----
-    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + ridge diag(variances of all frames). A few
-    frames per state are enough. With many frames, the kernels of a pool correct what is not Gaussian.
+    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + ridge diag(variances of all frames). Of more than
+    200 columns, those of different blocks of 200 are independent in a state. A few frames per state are enough. With
+    many frames, the kernels of a pool correct what is not Gaussian.
 
     Examples
     --------

@@ -33,9 +33,6 @@ from .learner import (
 )
 from .least_squares import Additive, Gaussian, LeastSquares
 
-#: The most columns of a frame for additive and Gaussian members, whose sums grow with its square.
-MOST_COLUMNS = 200
-
 #: Initial scales of kernel, additive, Gaussian, context and ahead members in the search; those of the first three also
 #: without enough data.
 START_SCALES = (0.5, 0.1, 0.5, 0.1, 0.1)
@@ -53,7 +50,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     sources : list of ratio sources, optional
-        By default `LeastSquares`, `Additive` and `Gaussian`, the latter two for frames of at most 200 columns. EM uses
+        By default `LeastSquares`, `Additive` and `Gaussian`. EM uses
         the first source. The others learn from its final soft labels, if there are labels to judge their scales.
     n_basis, sigma, rho, floor, random_state, n_threads
         Settings of the default sources, as in `drhmm.DensityRatioHMM`.
@@ -106,15 +103,14 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         """Whether all sources learn from sums over frames."""
         return self.sources is None or all(as_learner(source).adds_up for source in self.sources)
 
-    def learners(self, n_columns: int) -> list[Learner]:
-        """Return unfitted sources for this number of columns; EM follows the first."""
+    def learners(self) -> list[Learner]:
+        """Return the sources, not fitted; EM follows the first."""
         random_state = random_state_of(self.random_state)
         if self.sources is None:
             kernels = LeastSquares(
                 self.n_basis, self.sigma, self.rho, self.floor, random_state.randint(2**31), self.n_threads
             )
-            others = [Additive(self.floor, self.n_threads), Gaussian(self.floor, self.n_threads)]
-            return [kernels, *(others if n_columns <= MOST_COLUMNS else [])]
+            return [kernels, Additive(self.floor, self.n_threads), Gaussian(self.floor, self.n_threads)]
         copies = [copy.deepcopy(source) for source in self.sources]
         for source in copies:
             if getattr(source, "random_state", 0) is None:
@@ -124,13 +120,12 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
         """Learn each source on its own."""
         self.check_parameters()
-        learners = self.learners(task.frames.shape[1])
-        return named([one for learner in learners for one in learner.learn(task, hold_out)])
+        return named([one for learner in self.learners() for one in learner.learn(task, hold_out)])
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
         """Return updates in which the first source follows the soft labels."""
         self.check_parameters()
-        first, *others = self.learners(task.frames.shape[1])
+        first, *others = self.learners()
         return _FirstFollows(first.updates(task, paper=paper, search=search), others, task)
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:

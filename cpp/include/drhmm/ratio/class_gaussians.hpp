@@ -10,14 +10,17 @@
 namespace drhmm {
 
 // log N_i(y) = log_scale_i - |W_i y - o_i|^2 / 2 up to a constant, with W_i lower triangular: Sigma_i^-1 = W_i^T W_i.
+// W_i may fall into square blocks along its diagonal: columns of different blocks do not depend on each other.
 // Subtracts an origin amid the data first, so that frames far from zero keep their digits.
 class ClassGaussians {
  public:
-  // origin (D), means (S, D), whitening (S * D, D): W_0, W_1, ..., only the lower triangles are read;
-  // log_scales (S)
+  // origin (D), means (S, D), whitening (S * D, B): W_0, W_1, ..., of each row the columns of its block, and only the
+  // lower triangles are read; log_scales (S). B is D, or less and can be divided by kRows.
   ClassGaussians(Vector origin, const ConstRows& means, const ConstRows& whitening, Vector log_scales);
 
   Index n_states() const { return log_scales_.size(); }
+  static constexpr Index kRows = 4;  // rows of W that share the loads of a frame
+
   // The approximate number of multiplications per frame.
   Index work_per_frame() const { return n_states() * packed_size(); }
   // The size of the scratch memory for n frames, in numbers.
@@ -45,7 +48,6 @@ class ClassGaussians {
 
  private:
   static constexpr Index kTile = 2 * kLanes<double>;  // frames evaluated together
-  static constexpr Index kRows = 4;                   // rows of W that share the loads of a frame
   static constexpr double kFarthest = 1e100;
 
   void log_densities_of_one(const double* frame,  // (D)
@@ -56,9 +58,10 @@ class ClassGaussians {
       const double* const offset = offsets_.data() + i * height;
       for (Index k = 0; k < height; ++k) scratch[k] = -offset[k];
       for (Index e = 0; e < d; ++e) {
-        const double* const column = columns_.data() + (i * d + e) * height;
+        const Index begin = begin_of(e), end = std::min(begin + block_height(), height);
+        const double* const column = columns_.data() + (i * d + e) * block_height() - begin;
         const double value = from_origin(frame[e], e);
-        for (Index k = e / kRows * kRows; k < height; ++k) scratch[k] += column[k] * value;
+        for (Index k = e / kRows * kRows; k < end; ++k) scratch[k] += column[k] * value;
       }
       out[i] = log_scales_[i] - Eigen::Map<const Vector>(scratch, height).squaredNorm() / 2;
     }
@@ -73,7 +76,7 @@ class ClassGaussians {
       const double* const offset = offsets_.data() + (i * n_groups_ + group) * kRows;
       Value z[kRows * 2];
       for (int r = 0; r < kRows; ++r) z[2 * r] = z[2 * r + 1] = all<double>(-offset[r]);
-      for (Index e = 0; e < width(group); ++e, weights += kRows) {
+      for (Index e = begin_of(group * kRows); e < width(group); ++e, weights += kRows) {
         const Value y[2] = {load(tile + e * kTile), load(tile + e * kTile + kLanes<double>)};
         for (int r = 0; r < kRows; ++r) {
           z[2 * r] += weights[r] * y[0];
@@ -94,21 +97,24 @@ class ClassGaussians {
     return std::min(std::max(value - origin_[column], -kFarthest), kFarthest);
   }
 
-  // The columns of W that a group of rows needs: up to the diagonal of its last row.
+  // The first column of the block of a column.
+  Index begin_of(Index column) const { return column / block_ * block_; }
+  // The rows of a block, padded to whole groups.
+  Index block_height() const { return (block_ + kRows - 1) / kRows * kRows; }
+  // The columns of W that a group of rows needs: from the first of its block up to the diagonal of its last row.
   Index width(Index group) const { return std::min((group + 1) * kRows, frame_size_); }
   Index packed_size() const {
     Index size = 0;
-    for (Index group = 0; group < n_groups_; ++group) size += kRows * width(group);
+    for (Index group = 0; group < n_groups_; ++group) size += kRows * (width(group) - begin_of(group * kRows));
     return size;
   }
 
   Vector origin_;  // (D)
-  Index frame_size_;
-  Index n_groups_;
+  Index frame_size_, block_, n_groups_;
   Vector log_scales_;            // (S)
   std::vector<double> offsets_;  // (S, groups * kRows): o_i
   std::vector<double> packed_;   // per state and group of rows: their entries of each column; for tiles of frames
-  std::vector<double> columns_;  // (S, D, groups * kRows): the columns of W_i; for single frames
+  std::vector<double> columns_;  // (S, D, block height): the columns of W_i; for single frames
 };
 
 }  // namespace drhmm
