@@ -16,6 +16,7 @@ from drhmm.chain.transitions import chain_rules
 from drhmm.datasets import blobs, moons, rings
 from drhmm.learning.em import run_em
 from drhmm.learning.training_frames import TrainingFrames
+from drhmm.learning.unlabelled import FEWEST_DRAWN, PIECE, _drawn
 from drhmm.ratios import FromDensities, LeastSquares
 from drhmm.ratios.learner import Task
 from drhmm.reference import features as reference_features
@@ -171,11 +172,11 @@ class TestSomeLabels:
         assert fitted.history_ == []
 
 
-def training_frames(X, codes, n_states):
+def training_frames(X, codes, n_states, lengths=None):
     from drhmm.data.sequences import as_sequences
     from drhmm.features.frames import learn_framing
 
-    return TrainingFrames(as_sequences(X), learn_framing(X, 1, True), codes.astype(np.int64), n_states, None)
+    return TrainingFrames(as_sequences(X, lengths), learn_framing(X, 1, True), codes.astype(np.int64), n_states, None)
 
 
 class TestSoftUpdates:
@@ -294,6 +295,35 @@ def test_more_states_than_a_density_has_frames_for(density):
     X, _ = moons(120, random_state=0)
     fitted = DensityRatioHMM(6, ratio=FromDensities(density), max_iter=5, random_state=0).fit(X)
     assert_allclose(fitted.predict_proba(X).sum(axis=1), 1)
+
+
+class TestManyRows:
+    """Starts are compared on a draw of them."""
+
+    def test_few_rows_are_all_seen(self):
+        training = training_frames(np.arange(2 * FEWEST_DRAWN)[:, None], np.full(2 * FEWEST_DRAWN, -1), 2)
+        assert _drawn(training, np.random.RandomState(0)) is training
+
+    def test_a_draw_has_whole_pieces_and_all_labels(self):
+        n = 20_000
+        codes = np.full(n, -1)
+        codes[[5, n - 1]] = 0, 1
+        part = _drawn(training_frames(np.arange(n)[:, None], codes, 2), np.random.RandomState(0))
+        assert FEWEST_DRAWN <= part.n_rows <= FEWEST_DRAWN + 2 * PIECE
+        assert part.n_rows == len(np.unique(part.samples // PIECE)) * PIECE
+        assert sorted(part.samples[part.codes >= 0, 0]) == [5, n - 1]
+
+    def test_rows_of_a_draw_keep_their_sequences(self):
+        training = training_frames(np.arange(8.0)[:, None], np.full(8, -1), 2, lengths=[5, 3])
+        part = training.taken(np.array([1, 1, 0, 1, 1, 1, 0, 1], dtype=bool))
+        assert part.lengths == [2, 2, 1, 1]
+        assert_array_equal(part.samples[part.rows, 0], [0, 1, 3, 4, 5, 7])
+
+    def test_all_rows_are_learned_from_in_the_end(self):
+        X, y = blobs(7000, random_state=0)
+        quick = DensityRatioHMM(3, n_basis=20, sigma="default", rho="default", n_init=1, random_state=0).fit(X)
+        assert matched(quick.predict(X), y, 3) > 0.98
+        assert quick.model_.transmat.diagonal().min() > 0.9
 
 
 def test_the_gain_survives_any_constant_per_row():

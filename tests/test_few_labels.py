@@ -109,7 +109,7 @@ class TestLabelledRowsAlone:
 
     def test_frames_reach_back_to_rows_without_labels(self):
         training = training_frames([-1, -1, 0, -1, 1, 1, -1, -1], 2, window=2)
-        alone = training.labelled_stretches()
+        alone = training.taken(training.codes >= 0)
         assert alone.lengths == [1, 2]
         assert_array_equal(alone.frames, training.frames[[1, 3, 4]])
         assert_array_equal(alone.codes, [0, 1, 1])

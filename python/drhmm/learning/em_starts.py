@@ -24,6 +24,8 @@ CONTEXTS = (10, 0, 3, 30)
 WIDTHS = (1.0, 0.5, 0.25, 0.125)
 #: Runs of k-means for each context and width.
 REPEATS = 3
+#: From twice so many rows on, k-means learns from every second row, from three times so many on from every third.
+LEAST_CLUSTERED = 1000
 #: Centres of the features for k-means.
 START_CENTERS = 100
 #: The most states for trying every order, if transitions distinguish states.
@@ -96,7 +98,8 @@ def _clusters(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different frames than states
         kmeans = KMeans(training.n_states, n_init=REPEATS, random_state=random_state)
-        clusters = kmeans.fit_predict(_averages(features, training, context))
+        averages = _averages(features, training, context)
+        clusters = kmeans.fit(averages[:: max(1, len(averages) // LEAST_CLUSTERED)]).predict(averages)
     return _ordered(_named(np.eye(training.n_states)[clusters], training), training, rules)
 
 

@@ -64,7 +64,7 @@ def _learn_base(
 
     Where most labelled rows have no labelled neighbour, the transitions come from all rows, with the evidence fixed.
     """
-    alone = training.labelled_stretches()
+    alone = training.taken(training.codes != UNKNOWN)
     if len(alone.rows) < FEWEST_SEARCHED:
         learner = _without_search(learner)
     learned = learn_labelled(learner, alone, replace(rules, initial=None), replace(settings, context=None))

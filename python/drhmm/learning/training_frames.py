@@ -93,18 +93,17 @@ class TrainingFrames:
         part.folds = folds_of(sequence, codes[self.rows], self.n_states)
         return part
 
-    def labelled_stretches(self) -> TrainingFrames:
-        """Select the labelled rows; neighbouring rows form sequences."""
-        part, known = copy.copy(self), self.known
-        labelled = np.flatnonzero(self.codes != UNKNOWN)
-        sequence = np.repeat(np.arange(len(self.lengths)), self.lengths)[labelled]
-        new = np.append(True, (np.diff(labelled) > 1) | (np.diff(sequence) > 0))
-        part.lengths = np.diff(np.append(np.flatnonzero(new), len(labelled))).tolist()
-        part.rows = np.searchsorted(labelled, self.rows[known])
-        part.frames, part.samples = np.ascontiguousarray(self.frames[known]), self.samples[labelled]
-        part.weights = np.ascontiguousarray(self.weights[known])
+    def taken(self, chosen: npt.NDArray[np.bool_]) -> TrainingFrames:
+        """Select rows; neighbouring rows form sequences."""
+        part, own, places = copy.copy(self), chosen[self.rows], np.flatnonzero(chosen)
+        sequence = np.repeat(np.arange(len(self.lengths)), self.lengths)[places]
+        new = np.append(True, (np.diff(places) > 1) | (np.diff(sequence) > 0))
+        part.lengths = np.diff(np.append(np.flatnonzero(new), len(places))).tolist()
+        part.rows = np.searchsorted(places, self.rows[own])
+        part.frames, part.samples = np.ascontiguousarray(self.frames[own]), self.samples[places]
+        part.weights = np.ascontiguousarray(self.weights[own])
         part.given_weights = None if self.given_weights is None else part.weights
-        return part.relabelled(self.codes[labelled])
+        return part.relabelled(self.codes[places])
 
     @property
     def n_rows(self) -> int:

@@ -10,20 +10,24 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..chain.native_chain import StageChain
 from ..chain.transitions import ChainRules
-from ..data.checks import Array, Lengths
+from ..data.checks import Array, Lengths, checked_log_ratios
+from ..data.labels import UNKNOWN
 from ..data.user_warnings import warn
 from ..evidence.pool_members import MOST_JOINT
 from ..ratios.learner import Learner, Refits, Updates, normalised
 from ..ratios.least_squares import EM_RIDGE, Gaussian
 from ..ratios.pool import Pool
 from ..system.progress import no_progress, progress_bar
-from .em import EMResult, run_em
+from .em import EMResult, clamped, run_em
 from .em_starts import best_starts, starts_from_features, starts_from_frames
 from .labelled import Learned, Settings, choice_of, smoothing_of
 from .training_frames import FEW, TrainingFrames
 
 #: Iterations before comparing starts of kernels and of Gaussians, and Gaussian starts to continue.
 KERNEL_TRIALS, GAUSSIAN_TRIALS, GAUSSIAN_STARTS = 2, 3, 2
+
+#: Rows of a piece, and of a draw on which EM compares starts: at least so many, or that share of all rows.
+PIECE, FEWEST_DRAWN, SHARE_DRAWN = 250, 3000, 0.1
 
 #: Approximate number of blocks of time steps for standard errors of leads.
 N_BLOCKS = 20
@@ -50,24 +54,13 @@ def learn_unlabelled(
 ) -> Learned:
     """Learn ratios and transitions by EM; known labels stay fixed.
 
-    The default pool uses kernels. Without any label it tries Gaussians, too, and takes them if their states predict
-    held-out time steps clearly better.
+    With many rows, EM finds the states in a draw and then continues with all rows.
     """
-    starts = starts_from_features(training, rules, settings.n_init, random_state)
-    if is_gaussian := isinstance(learner, Gaussian):
-        starts = starts_from_frames(training, rules, random_state) + starts
-    n_trials = GAUSSIAN_TRIALS if is_gaussian else KERNEL_TRIALS
-    best = _followed(learner, training, rules, settings, starts, settings.n_init, n_trials)
-    reason = ""
-    if isinstance(learner, Pool) and not settings.paper and _suits_gaussians(learner, training):
-        gaussian = Gaussian(0.0, settings.n_threads, EM_RIDGE)
-        starts += starts_from_frames(training, rules, random_state)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            rival = _followed(gaussian, training, rules, settings, starts, GAUSSIAN_STARTS, GAUSSIAN_TRIALS)
-        kernels = learner.learners()[0]
-        if reason := _verdict(rival.result, best.result, kernels, gaussian, training, settings.n_threads):
-            best = rival
+    drawn = _drawn(training, random_state)
+    best, reason = _best(learner, drawn, rules, settings, random_state)
+    if drawn is not training:
+        start = _states_everywhere(best, training, settings.n_threads)
+        best = _followed(best.learner, training, rules, settings, [start])
     result = best.result
     if not result.converged:
         warn(
@@ -89,18 +82,73 @@ def learn_unlabelled(
     return Learned(trained, choice, result.targets, *chain, result.n_iter, result.converged, result.history)
 
 
+def _drawn(training: TrainingFrames, random_state: np.random.RandomState) -> TrainingFrames:
+    """Return all rows if these are few, else random pieces and those with labels."""
+    n_pieces = -(-training.n_rows // PIECE)
+    n_drawn = round(max(FEWEST_DRAWN / PIECE, SHARE_DRAWN * n_pieces))
+    if n_pieces <= 2 * n_drawn:
+        return training
+    chosen = np.zeros(n_pieces, dtype=bool)
+    chosen[random_state.permutation(n_pieces)[:n_drawn]] = True
+    piece = np.arange(training.n_rows) // PIECE
+    chosen[piece[training.codes != UNKNOWN]] = True
+    part = training.taken(chosen[piece])
+    return part if len(part.rows) >= FEWEST_DRAWN / 2 else training
+
+
+def _states_everywhere(found: Followed, training: TrainingFrames, n_threads: int) -> Array:
+    """Return posteriors (N, S) of all complete frames by the result of EM on a draw."""
+    result = found.result
+    source = found.updates.trained(result.targets, False)[0].source
+    assert source is not None
+    evidence = training.spread(checked_log_ratios(source, training.frames, training.n_states))
+    chain = StageChain.of(result.transmat, result.startprob, result.stages)
+    posteriors = chain.run("smooth", evidence, training.lengths, None, n_threads)
+    return clamped(posteriors[training.rows], training.one_hot())
+
+
+def _best(
+    learner: Learner,
+    training: TrainingFrames,
+    rules: ChainRules,
+    settings: Settings,
+    random_state: np.random.RandomState,
+) -> tuple[Followed, str]:
+    """Return the best result of EM, and the reason if it is that of Gaussians.
+
+    The default pool uses kernels. Without any label it tries Gaussians, too, and takes them if their states predict
+    held-out time steps clearly better.
+    """
+    starts = starts_from_features(training, rules, settings.n_init, random_state)
+    if is_gaussian := isinstance(learner, Gaussian):
+        starts = starts_from_frames(training, rules, random_state) + starts
+    n_trials = GAUSSIAN_TRIALS if is_gaussian else KERNEL_TRIALS
+    best = _followed(learner, training, rules, settings, starts, settings.n_init, n_trials)
+    if not (isinstance(learner, Pool) and not settings.paper and _suits_gaussians(learner, training)):
+        return best, ""
+    gaussian = Gaussian(0.0, settings.n_threads, EM_RIDGE)
+    starts += starts_from_frames(training, rules, random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rival = _followed(gaussian, training, rules, settings, starts, GAUSSIAN_STARTS, GAUSSIAN_TRIALS)
+    kernels = learner.learners()[0]
+    reason = _verdict(rival.result, best.result, kernels, gaussian, training, settings.n_threads)
+    return (rival if reason else best), reason
+
+
 def _followed(
     learner: Learner,
     training: TrainingFrames,
     rules: ChainRules,
     settings: Settings,
-    candidates: list[Array],
-    n_starts: int,
-    n_trials: int,
+    starts: list[Array],
+    n_starts: int = 1,
+    n_trials: int = 0,
 ) -> Followed:
     """Return the result with the largest gain among the most promising starts."""
-    trial = learner.updates(training.task(training.one_hot()), paper=settings.paper, search=False)
-    starts = best_starts(trial, training, rules.without_shapes, candidates, n_starts, n_trials, settings.n_threads)
+    if len(starts) > 1:
+        trial = learner.updates(training.task(training.one_hot()), paper=settings.paper, search=False)
+        starts = best_starts(trial, training, rules.without_shapes, starts, n_starts, n_trials, settings.n_threads)
     best: Followed | None = None
     for k, start in enumerate(starts):
         updates = learner.updates(training.task(start), paper=settings.paper)
