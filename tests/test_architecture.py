@@ -96,6 +96,7 @@ DOORS = {
     ("model", "files.serialization"),
     ("model", "files.model_file"),
     ("model", "judging.explanation"),
+    ("model", "judging.suggestions"),
     ("model", "judging.summary"),
     ("live.streams", "judging.summary"),
 }

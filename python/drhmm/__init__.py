@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .judging.evaluation import Evaluation, evaluate
     from .judging.explanation import ColumnRanking, Explanation
     from .judging.number_of_states import StateNumbers, select_states
+    from .judging.suggestions import Suggestion
 
 __all__ = [
     "Alarm",
@@ -39,6 +40,7 @@ __all__ = [
     "StateNumbers",
     "Stream",
     "StreamBatch",
+    "Suggestion",
     "__version__",
     "cross_validate",
     "dask",
@@ -64,6 +66,7 @@ _LAZY = {
     "evaluate": ("judging.evaluation", "evaluate"),
     "StateNumbers": ("judging.number_of_states", "StateNumbers"),
     "select_states": ("judging.number_of_states", "select_states"),
+    "Suggestion": ("judging.suggestions", "Suggestion"),
     "dask": ("dask", None),
     "dataframes": ("dataframes", None),
     "datasets": ("datasets", None),

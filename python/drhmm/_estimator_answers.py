@@ -70,6 +70,7 @@ class FittedAnswers:
     novelty_proba = _twin(Model.novelty_proba)
     explain = _twin(Model.explain)
     rank_columns = _twin(Model.rank_columns)
+    suggest_labels = _twin(Model.suggest_labels)
     alarm = _twin(Model.alarm)
     stream = _twin(Model.stream)
     stream_batch = _twin(Model.stream_batch)

@@ -18,7 +18,7 @@ from .data.columns import Columns, Role, TableError, remembered, remembered_colu
 from .data.sequences import NamedColumns, Sequences
 from .data.times import Step, warn_of_times_among_features
 from .data.user_warnings import warn
-from .judging import evaluation, explanation
+from .judging import evaluation, explanation, suggestions
 from .judging.evaluation import Evaluation
 from .judging.explanation import ColumnRanking, Explanation
 from .model import Method, Model, PathMethod
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .estimator import DensityRatioHMM
     from .live.alarms import Alarm
 
-__all__ = ["cross_validate", "episodes", "evaluate", "explain", "fit", "predict", "rank_columns"]
+__all__ = ["cross_validate", "episodes", "evaluate", "explain", "fit", "predict", "rank_columns", "suggest_labels"]
 
 
 def fit(
@@ -432,27 +432,104 @@ def episodes(
     """
     nw, model, frame = narwhals(), alarm.model, as_frame(df)
     sequences, columns = _to_infer_from(model, frame, sequence=sequence, time=time, step=step, features=features)
-    owner, clock = columns.sequence, columns.time
-    if owner in ("begin", "last", "peak", "score", "cause", "columns"):
-        raise TableError(f"the column of sequences is {owner!r}, the name of a column of the result: rename it")
+    _refuse_owner(columns, "begin", "last", "peak", "score", "cause", "columns")
     found = alarm._episodes_of(sequences, n_threads)
-    first = np.cumsum([0, *sequences.lengths]).tolist()
-    begin, last, peak = (
-        [sequences.row(first[one.sequence] + place) for one, place in zip(found, places, strict=True)]
-        for places in ([one.begin for one in found], [one.end - 1 for one in found], [one.peak for one in found])
-    )
-    entries: dict[str, tuple[list[Any], Any]] = {} if owner is None else {owner: _taken(frame[owner], begin)}
-    for name, rows in (("begin", begin), ("last", last), ("peak", peak)):
-        entries[name] = (rows, nw.Int64) if clock is None else _taken(frame[clock], rows)
     told = [", ".join(f"{name} {share:.0%}" for name, share in one.columns) for one in found]
-    entries["score"] = [one.score for one in found], nw.Float64
-    entries |= {"cause": ([one.cause for one in found], nw.String), "columns": (told, nw.String)}
+    entries = {
+        "score": ([one.score for one in found], nw.Float64),
+        "cause": ([one.cause for one in found], nw.String),
+        "columns": (told, nw.String),
+    }
+    peaks = {"peak": [one.peak for one in found]}
+    result: IntoDataFrameT = _stretches(frame, sequences, columns, found, peaks, entries)
+    return result
+
+
+def suggest_labels(
+    model: Model | DensityRatioHMM,
+    df: IntoDataFrameT,
+    *,
+    n: int = 10,
+    length: int = 10,
+    label: str | None = None,
+    sequence: Role = None,
+    time: Role = None,
+    step: Step | None = None,
+    features: Sequence[str] | None = None,
+    random_state: Any = None,
+    n_threads: int | None = None,
+) -> IntoDataFrameT:
+    """What to label next, as a table with a row for each stretch, the most helpful first.
+
+    Parameters
+    ----------
+    model, df, sequence, time, step, features, n_threads
+        As in `predict`.
+    n, length, random_state
+        As in `drhmm.Model.suggest_labels`.
+    label : str, optional
+        The column of the labels so far, null where a label is unknown: rows that have one are not suggested.
+
+    Returns
+    -------
+    table of the type of `df`
+        The value of the sequence column if there is one; ``begin`` and ``last``, values of the time column or else row
+        numbers of `df`; ``state`` and ``uncertainty``, the label and the uncertainty of a `drhmm.Suggestion`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drhmm import DensityRatioHMM, dataframes
+    >>> from drhmm.datasets import blobs
+    >>> X, y = blobs(300, random_state=0)
+    >>> df = pd.DataFrame(X, columns=["x", "y"]).assign(place=pd.Series(y).where(pd.Series(range(300)) < 60))
+    >>> model = dataframes.fit(DensityRatioHMM(random_state=0), df, label="place")
+    >>> next_ones = dataframes.suggest_labels(model, df, n=3, label="place")
+    >>> list(next_ones.columns), bool((next_ones["begin"] >= 60).all())
+    (['begin', 'last', 'state', 'uncertainty'], True)
+    """
+    nw, fitted, frame = narwhals(), _fitted(model), as_frame(df)
+    named = {"sequence": sequence, "time": time, "step": step, "features": features}
+    sequences, columns = _to_infer_from(fitted, frame, **named)
+    _refuse_owner(columns, "begin", "last", "state", "uncertainty")
+    y = None if label is None else values_of(frame[label])
+    found = suggestions.suggest_labels(fitted, sequences, y, n, length, random_state, thread_count(n_threads))
+    states = plain(fitted.classes[[fitted.labels.index(one.label) for one in found]])
+    entries = {"state": (states, None), "uncertainty": ([one.uncertainty for one in found], nw.Float64)}
+    result: IntoDataFrameT = _stretches(frame, sequences, columns, found, {}, entries)
+    return result
+
+
+def _refuse_owner(columns: Columns, *names: str) -> None:
+    if columns.sequence in names:
+        raise TableError(
+            f"the column of sequences is {columns.sequence!r}, the name of a column of the result: rename it"
+        )
+
+
+def _stretches(
+    frame: nw.DataFrame[Any],
+    sequences: Sequences,
+    columns: Columns,
+    found: Sequence[Any],
+    places: dict[str, list[int]],
+    entries: dict[str, tuple[Any, Any]],
+) -> Any:
+    """A table with a row for each stretch: its sequence, its first and last row and other places, and entries."""
+    nw, first = narwhals(), np.cumsum([0, *sequences.lengths]).tolist()
+    places = {"begin": [one.begin for one in found], "last": [one.end - 1 for one in found]} | places
+    rows = {
+        name: [sequences.row(first[one.sequence] + place) for one, place in zip(found, own, strict=True)]
+        for name, own in places.items()
+    }
+    owner, clock = columns.sequence, columns.time
+    made = {} if owner is None else {owner: _taken(frame[owner], rows["begin"])}
+    made |= {name: (own, nw.Int64) if clock is None else _taken(frame[clock], own) for name, own in rows.items()}
     series = {
         name: nw.new_series(name, values, dtype, backend=frame.implementation)
-        for name, (values, dtype) in entries.items()
+        for name, (values, dtype) in (made | entries).items()
     }
-    result: IntoDataFrameT = nw.from_dict(series).to_native()
-    return result
+    return nw.from_dict(series).to_native()
 
 
 def _taken(column: nw.Series[Any], rows: list[int]) -> tuple[list[Any], Any]:

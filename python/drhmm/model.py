@@ -23,6 +23,7 @@ from .system.calls import by_name
 
 if TYPE_CHECKING:
     from .judging.explanation import ColumnRanking, Explanation
+    from .judging.suggestions import Suggestion
     from .live.alarms import Alarm
     from .live.streams import Stream, StreamBatch
 
@@ -285,6 +286,47 @@ class Model(Inference):
 
         sequences = self.read(X, lengths, sequence_id, dt)
         return rank_columns(self, sequences, n_frames, random_state, thread_count(n_threads))
+
+    def suggest_labels(
+        self,
+        X: npt.ArrayLike,
+        y: Any = None,
+        *,
+        n: int = 10,
+        length: int = 10,
+        lengths: npt.ArrayLike | None = None,
+        sequence_id: npt.ArrayLike | None = None,
+        dt: npt.ArrayLike | None = None,
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> list[Suggestion]:
+        """What to label next: stretches that are uncertain, and like many others that are.
+
+        Parameters
+        ----------
+        X, lengths, sequence_id, dt, n_threads
+            As in `predict_proba`.
+        y : array-like of shape (T,), or list of such arrays, optional
+            The labels so far, as in `DensityRatioHMM.fit`: rows that have one are not suggested.
+        n, length : int
+            How many stretches, at most, and the time steps of each. They are at least one stretch apart.
+        random_state : int, RandomState or None
+            Seed of the rows that are looked at, 3,000 at most.
+
+        Returns
+        -------
+        list of Suggestion
+            The most helpful first. Label them, fit again, and ask again.
+
+        Notes
+        -----
+        Every row weighs as much as the entropy of its posterior. The stretch is taken whose rows are like the largest
+        weight, by a kernel of half the median distance between frames. Rows like its rows then lose their weight.
+        """
+        from .judging.suggestions import suggest_labels
+
+        sequences = self.read(X, lengths, sequence_id, dt)
+        return suggest_labels(self, sequences, y, n, length, random_state, thread_count(n_threads))
 
     def alarm(
         self,

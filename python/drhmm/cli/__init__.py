@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_predict(commands)
     _add_evaluate(commands)
     _add_explain(commands)
+    _add_suggest(commands)
     _add_stream(commands)
     _add_info(commands)
     _add_rename(commands)
@@ -254,6 +255,24 @@ def _add_explain(commands: Commands) -> None:
     what.add_argument("--columns", action="store_true", help="rank the columns by how much they matter")
     command.add_argument("--frames", type=int, default=200, metavar="N", help="rows that --columns looks at, at most")
     command.add_argument("--seed", type=int, default=0, help="seed of these rows")
+
+
+def _add_suggest(commands: Commands) -> None:
+    command = _add(
+        commands,
+        "suggest",
+        "which stretches of a table to label next",
+        "Write the stretches whose labels would help the model most, the most helpful first: uncertain ones that are\n"
+        "like many others. Times of the first and the last row, or their numbers (the first row is 0).",
+        "drhmm suggest walks.drhmm new.csv --stretches 5 --length 20",
+    )
+    _add_model_and_columns(command)
+    add = command.add_argument
+    add("--label", metavar="COLUMN", help="labels so far: rows that have one are not suggested")
+    add("--stretches", type=int, default=10, metavar="N", help="how many, at most")
+    add("--length", type=int, default=10, metavar="N", help="rows of a stretch")
+    add("--seed", type=int, default=0, help="seed of the rows that are compared, 3,000 at most")
+    add("--output", type=Path, help="write there, not to standard output")
 
 
 def _add_stream(commands: Commands) -> None:

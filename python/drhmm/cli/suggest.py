@@ -1,0 +1,35 @@
+"""``drhmm suggest``: which stretches of a table to label next."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from ..data.checks import thread_count
+from ..files import model_file as io
+from ..judging.suggestions import suggest_labels
+from .columns import columns_of
+from .csv_file import arrow
+from .output import check_output, write_table
+from .table_files import Table
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read, compare, and write one row for every stretch."""
+    check_output(options.output, options.model, options.data)
+    model, table = io.load(options.model), Table(options)
+    columns = columns_of(options, table, model, options.label)
+    kept = list(dict.fromkeys(name for name in (columns.sequence, columns.time) if name is not None))
+    sequences, _, labels, passed = table.load(columns, kept)
+    threads = thread_count(options.threads)
+    found = suggest_labels(model, sequences, labels, options.stretches, options.length, options.seed, threads)
+    first = np.cumsum([0, *sequences.lengths])
+    rows = {
+        "begin": [sequences.row(int(first[one.sequence]) + one.begin) for one in found],
+        "last": [sequences.row(int(first[one.sequence]) + one.end - 1) for one in found],
+    }
+    owner = {} if columns.sequence is None else {columns.sequence: passed[columns.sequence].take(rows["begin"])}
+    told = {"state": [str(one.label) for one in found], "uncertainty": [one.uncertainty for one in found]}
+    clock = {} if columns.time is None else {name: passed[columns.time].take(own) for name, own in rows.items()}
+    write_table(options.output, arrow().table({**owner, **rows, **clock, **told}))
