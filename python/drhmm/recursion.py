@@ -51,6 +51,7 @@ from .chain.transitions import stationary_distribution
 from .chain.unknown_state import none_known
 from .data.checks import (
     Array,
+    Integers,
     Lengths,
     Steps,
     as_lengths,
@@ -319,11 +320,7 @@ def sample_paths(
 
 
 def _each_sequence(
-    lengths: Lengths,
-    transmat: Array,
-    startprob: npt.ArrayLike,
-    steps: Steps | None,
-    which: npt.NDArray[np.int64] | None,
+    lengths: Lengths, transmat: Array, startprob: npt.ArrayLike, steps: Steps | None, which: Integers | None
 ) -> Iterator[tuple[slice, Array, npt.NDArray[np.int64] | None]]:
     """Iterate over the rows, start probabilities and step matrices of each sequence."""
     start, begin = as_startprob(startprob, len(transmat)), 0

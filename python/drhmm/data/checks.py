@@ -7,6 +7,7 @@ import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import fields
+from math import inf
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,7 +17,9 @@ from .. import _core
 
 Array = npt.NDArray[np.float64]
 Lengths = list[int]
-Steps = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
+Steps = Integers
+Values = npt.NDArray[Any]
 
 ROW_SUM_TOLERANCE = 1e-8
 
@@ -353,13 +356,7 @@ def as_startprob(values: Any, n_states: int, name: str = "startprob") -> Array:
 
 
 def check_number(
-    value: Any,
-    name: str,
-    *,
-    low: float = -math.inf,
-    high: float = math.inf,
-    low_open: bool = False,
-    high_open: bool = False,
+    value: Any, name: str, *, low: float = -inf, high: float = inf, low_open: bool = False, high_open: bool = False
 ) -> float:
     """Check that a finite real number is within bounds."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
@@ -367,13 +364,13 @@ def check_number(
     try:
         number = float(value)
     except OverflowError:
-        number = math.inf
+        number = inf
     if not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number that float64 can hold, got {shown(value)}")
     below = number <= low if low_open else number < low
     above = number >= high if high_open else number > high
     if below or above:
-        interval = f"{'(' if low_open else '['}{low:g}, {high:g}{')' if high_open or high == math.inf else ']'}"
+        interval = f"{'(' if low_open else '['}{low:g}, {high:g}{')' if high_open or high == inf else ']'}"
         raise ValueError(f"{name} must be in {interval}, got {value!r}")
     return number
 

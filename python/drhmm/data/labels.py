@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .checks import Lengths, as_values, is_missing, shown
+from .checks import Lengths, Values, as_values, is_missing, shown
 from .sequences import Sequences
 from .user_warnings import warn
 
@@ -233,12 +233,7 @@ def _spelled(label: Any) -> str:
 
 
 def encode(
-    labels: npt.NDArray[Any],
-    classes: npt.NDArray[Any],
-    sequences: Sequences,
-    *,
-    allow_unknown: bool = False,
-    unknown: Any = "auto",
+    labels: Values, classes: Values, sequences: Sequences, *, allow_unknown: bool = False, unknown: Any = "auto"
 ) -> Codes:
     """Return the codes of labels; unknown labels are -1 if they are allowed."""
     code_of = {label: code for code, label in enumerate(classes.tolist())}

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import RandomState
 
 from .. import _core
-from ..data.checks import Array, FrozenArrays, Lengths, Steps
+from ..data.checks import Array, FrozenArrays, Integers, Lengths, Steps
 from .score_pvalues import ScoreTable, highest_normal, log_e
 
 #: The most kernel centres of the density.
@@ -368,11 +369,7 @@ def held_out_scores(
 
 
 def _best_width(
-    frames: Array,
-    weights: Array,
-    blocks: npt.NDArray[np.int64],
-    fitted: dict[Any, Densities],
-    random_state: np.random.RandomState,
+    frames: Array, weights: Array, blocks: Integers, fitted: dict[Any, Densities], random_state: RandomState
 ) -> float:
     """Return the width with the highest held-out likelihood."""
     from scipy.spatial.distance import cdist

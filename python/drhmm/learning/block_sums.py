@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..chain.durations import Stays
 from ..chain.transitions import ChainRules, count_transitions, tempered
-from ..data.checks import Array, Lengths, as_json, read_only
+from ..data.checks import Array, Integers, Lengths, as_json, read_only
 from ..data.labels import Codes
 from ..data.sequences import Sequences
 from ..evidence.pool_members import AheadMember, ContextMember, KernelMember, Sums, added
@@ -155,12 +154,7 @@ class PartialFit:
 
 
 def sums_of_context(
-    evidence: PooledEvidence,
-    samples: Array,
-    lengths: Lengths,
-    rows: npt.NDArray[np.int64],
-    targets: Array,
-    weights: Array,
+    evidence: PooledEvidence, samples: Array, lengths: Lengths, rows: Integers, targets: Array, weights: Array
 ) -> dict[str, Sums]:
     """Return the sums of context members over the complete frames at `rows`."""
     assert evidence.past is not None

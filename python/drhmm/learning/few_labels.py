@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import RandomState
 
 from ..chain.native_chain import StageChain
 from ..chain.transitions import ChainRules, tempered
@@ -87,11 +88,7 @@ def _learn_base(
 
 
 def _verdict(
-    learner: Learner,
-    training: TrainingFrames,
-    rules: ChainRules,
-    settings: Settings,
-    random_state: np.random.RandomState,
+    learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings, random_state: RandomState
 ) -> tuple[bool, str]:
     """Decide whether EM predicts hidden labels better, and give the reason."""
     run = _runs(training)

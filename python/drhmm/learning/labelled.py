@@ -160,11 +160,7 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
 
 
 def smoothing_of(
-    training: TrainingFrames,
-    chain: Chain,
-    settings: Settings,
-    kind: str = "smooth",
-    prior: Array | None = None,
+    training: TrainingFrames, chain: Chain, settings: Settings, kind: str = "smooth", prior: Array | None = None
 ) -> HeldOutSmoothing:
     """Return the judge of held-out evidence at the frames that can be judged."""
     transmat, startprob, stages = chain

@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.random import RandomState
 from sklearn.exceptions import ConvergenceWarning
 
 from ..chain.native_chain import StageChain
@@ -46,11 +47,7 @@ class Followed:
 
 
 def learn_unlabelled(
-    learner: Learner,
-    training: TrainingFrames,
-    rules: ChainRules,
-    settings: Settings,
-    random_state: np.random.RandomState,
+    learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings, random_state: RandomState
 ) -> Learned:
     """Learn ratios and transitions by EM; known labels stay fixed.
 

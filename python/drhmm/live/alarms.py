@@ -221,13 +221,7 @@ class Alarm:
         return tuple((int(j) if names is None else names[j], float(shares[j])) for j in order[:n_told])
 
     def recalibrate(
-        self,
-        normal: Any,
-        *,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
-        n_threads: int | None = None,
+        self, normal: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
     ) -> Alarm:
         """The same promise with levels from other normal data, such as a short stretch of another day.
 
