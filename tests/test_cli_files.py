@@ -207,29 +207,15 @@ class TestNothingIsLost:
             raise ValueError("Expected end of text")
 
         monkeypatch.setattr("drhmm.judging.evaluation.Evaluation.save_html", fails)
-        arguments = [
-            "fit",
-            folder / "data.csv",
-            *NAMED,
-            "--output",
-            tmp_path / "m.drhmm",
-            "--html",
-            tmp_path / "m.html",
-        ]
+        files = ["--output", tmp_path / "m.drhmm", "--html", tmp_path / "m.html"]
+        arguments = ["fit", folder / "data.csv", *NAMED, *files]
         assert main([str(argument) for argument in arguments]) == 2
         assert drhmm.load(tmp_path / "m.drhmm").n_states == 3
 
     def test_matplotlib_is_asked_for_before_anything_is_learned(self, folder, tmp_path):
         code = "import sys; sys.modules['matplotlib'] = None; from drhmm.cli import main; sys.exit(main(sys.argv[1:]))"
-        arguments = [
-            "fit",
-            folder / "data.csv",
-            *NAMED,
-            "--output",
-            tmp_path / "m.drhmm",
-            "--html",
-            tmp_path / "m.html",
-        ]
+        files = ["--output", tmp_path / "m.drhmm", "--html", tmp_path / "m.html"]
+        arguments = ["fit", folder / "data.csv", *NAMED, *files]
         result = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
         assert (result.returncode, result.stdout) == (2, "")
         assert 'pip install "drhmm[plot]"' in result.stderr

@@ -271,16 +271,10 @@ def names_mismatch(names: tuple[str, ...], expected: tuple[str, ...]) -> str | N
         return None
     missing = [name for name in expected if name not in names]
     extra = [name for name in names if name not in expected]
-    problems = []
-    if missing:
-        problems.append(f"{_shown(missing)} missing")
-    if extra:
-        problems.append(f"{_shown(extra)} never seen in training")
-    problem = " and ".join(problems) or "another order"
-    return (
-        f"the columns of X are {_shown(names)} ({problem}); "
-        f"the model was learned from {_shown(expected)}, in this order"
-    )
+    odd = ((missing, "missing"), (extra, "never seen in training"))
+    problem = " and ".join(f"{_shown(some)} {what}" for some, what in odd if some) or "another order"
+    said = f"the columns of X are {_shown(names)} ({problem})"
+    return f"{said}; the model was learned from {_shown(expected)}, in this order"
 
 
 def columns_named(which: npt.ArrayLike, names: Sequence[str] | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -175,18 +174,11 @@ def feature_names_of(X: Any, argument: str = "X") -> tuple[str, ...] | None:
     names = column_names(X)
     if names is None and getattr(X, "ndim", 0) == 1 and hasattr(X, "iloc"):
         names = tuple(X.index)  # a row of pandas
-    if not names or _are_numbered(names):
+    if not names or all(not isinstance(name, str) and str(name) == str(k) for k, name in enumerate(names)):
         return None
     check_text(names, argument)
     refuse_equal_names(names, argument)
     return tuple(str(name) for name in names)
-
-
-def _are_numbered(names: tuple[Any, ...]) -> bool:
-    """Test for the names 0..d-1, in order."""
-    return names == tuple(range(len(names))) and all(
-        isinstance(name, Integral) and not isinstance(name, bool) for name in names
-    )
 
 
 def as_array(values: Any) -> Any:
@@ -247,9 +239,7 @@ def _without_gaps(X: Any, lengths: Any, sequence_id: Any) -> Sequences:
     if sequence_id is None:
         return Sequences(samples, as_lengths(lengths, len(samples)), dtype)
     order, lengths = group(sequence_id, len(samples))
-    if order is None:
-        return Sequences(samples, lengths, dtype)
-    return Sequences(samples[order], lengths, dtype, order)
+    return Sequences(samples if order is None else samples[order], lengths, dtype, order)
 
 
 def _from_list(X: Sequence[Any], lengths: Any, sequence_id: Any) -> Sequences:

@@ -363,18 +363,14 @@ class LeastSquares(MemberSource):
             rho = DEFAULT_RHO
         if "cv" not in (sigma, rho):
             return float(sigma), float(rho), None
-        task = task.judged
+        task, advice = task.judged, "use sigma='default' and rho='default', or numbers"
         if len(task.frames) < N_FOLDS:
-            raise ValueError(
-                f"cross-validation of sigma and rho needs at least {N_FOLDS} frames, one per fold, got "
-                f"{len(task.frames)}; use sigma='default' and rho='default', or numbers"
-            )
+            needed = f"cross-validation of sigma and rho needs at least {N_FOLDS} frames, one per fold"
+            raise ValueError(f"{needed}, got {len(task.frames)}; {advice}")
         for fold in np.unique(task.folds):
             if not task.weights[task.folds != fold].sum() > 0:
-                raise ValueError(
-                    f"sample_weight is zero in every frame outside fold {fold}: sigma and rho cannot be "
-                    "cross-validated; use sigma='default' and rho='default', or numbers"
-                )
+                problem = f"sample_weight is zero in every frame outside fold {fold}"
+                raise ValueError(f"{problem}: sigma and rho cannot be cross-validated; {advice}")
         selection = select(
             task.frames,
             task.targets,
