@@ -38,6 +38,9 @@ class Context {
   static constexpr Index place(Index k) { return k / kPatterns * kPadded + k % kPatterns; }
   static constexpr Index kSpan = (kTaps - 1) * kSpacing.back() + 1;  // samples that one output looks at
   static constexpr Index kReach = kSpan + kPooled - 1;               // samples that pooled outputs look at
+  static constexpr Index kRows = 256;                                // time steps of a batch that are there together
+  static constexpr Index kTogether = 4;                              // samples that are projected together
+  static constexpr double kShare = 1.0 / kPooled;
 
   // mean, inverse_scale (d), windows in ascending order, kinds 1..3, signs (d, kKernels), bias (kKernels)
   Context(Vector mean, Vector inverse_scale, std::vector<Index> windows, Index kinds, const ConstRows& signs,
@@ -86,115 +89,81 @@ class Context {
     }
   }
 
-  // projected (kPlaces) <- the signed sums of a standardised sample (d) that the kernels read.
-  void project(const double* sample, double* projected) const {
-    for (Index k = 0; k < kPlaces; k += kLanes<double>) {
-      Lanes<double> total{};
-      for (Index j = 0; j < n_columns(); ++j) total += sample[j] * load<double>(signs_.data() + j * kPlaces + k);
-      store<double>(total, projected + k);
-    }
-  }
+  // Below, `newest` is a standardised sample in memory with those before it in front of it, history() in all, and room
+  // for a register behind it. Batch inference and streams do the same operations, as rounding decides ties.
 
-  // Whether each kernel's output at one time step is above its bias, above (kPlaces). projected.taps(group) are the
-  // places of nine samples, the oldest first, and projected.values(taps, place) what kernels place.. read of them.
-  // Batch inference keeps projections, streams keep samples: the same operations, as rounding decides ties.
-  template <class Projected>
-#if defined(__GNUC__)
-  __attribute__((noinline))
-#endif
-  void respond(const Projected& projected, std::uint8_t* above) const {
-    constexpr Index kWidth = kLanes<double>;
-    for (Index group = 0; group < kDilations; ++group) {
-      const auto taps = projected.taps(group);
-      for (Index k = 0; k < kPadded; k += kWidth) {
-        const std::array<Lanes<double>, kTaps> values = projected.values(taps, group * kPadded + k);
-        Lanes<double> output{};
-        for (std::size_t tap = 0; tap < values.size(); ++tap) {
-          output += load<double>(weights_.data() + static_cast<Index>(tap) * kPadded + k) * values[tap];
+  // above (kPlaces) <- whether each kernel's output at one time step is above its bias.
+  void respond(const double* newest, std::uint8_t* above) const {
+    for (Index place = 0; place < kPlaces; place += kWidth) {
+      const auto group = static_cast<std::size_t>(place / kPadded);
+      std::array<Lanes<double>, kTaps> taps{};
+      const double* sign = signs_.data() + place;
+      const double* oldest = newest - (kTaps - 1) * kSpacing[group] * n_columns();
+      for (Index j = 0; j < n_columns(); ++j, ++oldest, sign += kPlaces) {
+        const Lanes<double> signs = load<double>(sign);
+        const double* x = oldest;
+        for (auto& tap : taps) {
+          tap += *x * signs;
+          x += kSpacing[group] * n_columns();
         }
-        const Lanes<double> bias = load<double>(bias_.data() + group * kPadded + k);
-        std::uint8_t* const out = above + group * kPadded + k;
+      }
+      std::array<Lanes<double>, kTaps> weights;
+      for (std::size_t tap = 0; tap < weights.size(); ++tap) {
+        weights[tap] = load<double>(weights_.data() + static_cast<Index>(tap) * kPadded + place % kPadded);
+      }
+      const Lanes<double> bias = load<double>(bias_.data() + place), output = weighted(taps.data(), 1, weights);
 #if defined(DRHMM_HAS_VECTORS)
-        const Bytes larger = __builtin_convertvector(output > bias, Bytes) & std::uint8_t{1};
-        std::memcpy(out, &larger, sizeof larger);
+      const Bytes larger = __builtin_convertvector(output > bias, Bytes) & std::uint8_t{1};
+      std::memcpy(above + place, &larger, sizeof larger);
 #else
-        *out = output > bias;
+      above[place] = output > bias;
 #endif
-      }
     }
   }
 
-  // values[tap] <- the signed sums that kernels place.. read of nine samples x[tap] (d): as `project`, bit for bit.
-  std::array<Lanes<double>, kTaps> project(const std::array<const double*, kTaps>& x, Index place) const {
-    std::array<Lanes<double>, kTaps> values{};
-    const double* sign = signs_.data() + place;
-    for (Index j = 0; j < n_columns(); ++j, sign += kPlaces) {
-      const Lanes<double> signs = load<double>(sign);
-      for (std::size_t tap = 0; tap < values.size(); ++tap) values[tap] += x[tap][j] * signs;
-    }
-    return values;
-  }
+  // shares (n, stride) <- of each kernel, the share of its last outputs above the bias at n <= kRows time steps, the
+  // last of which is `newest`. The samples before time step `same` (negative: before the first) are like that one.
+  void shares(const double* newest, Index n, Index same, double* shares, Index stride) const;
 
-  // out <- the outputs of the kernels at one time step, for learning their biases.
-  template <class Before>
-  void outputs(const Before& sample_before, double* out) const {
-    for (Index k = 0; k < kKernels; ++k) {
-      const Index group = k / kPatterns;
-      out[k] = 0;
-      for (Index tap = 0; tap < kTaps; ++tap) {
-        const double* const x = sample_before((kTaps - 1 - tap) * kSpacing[static_cast<std::size_t>(group)]);
-        double projected = 0;
-        for (Index j = 0; j < n_columns(); ++j) projected += x[j] * signs_(j, place(k));
-        out[k] += weights_[static_cast<std::size_t>(tap * kPadded + k % kPatterns)] * projected;
-      }
-    }
-  }
+  // outputs (n, stride) <- the outputs of the kernels, for learning their biases.
+  void outputs(const double* newest, Index n, Index same, double* outputs, Index stride) const;
 
-  // out (n_statistics) <- the sample and its statistics. scratch: (3 d).
-  template <class Before>
-  void statistics(const Before& sample_before, Vector& scratch, Eigen::ArrayXd& logs, double* out) const {
-    const Index d = n_columns();
-    const double* const newest = sample_before(0);
-    out = std::copy(newest, newest + d, out);
-    // Sums from the newest sample back, of values about it, so that no digits are lost far from zero.
-    scratch.setZero();
-    double* const DRHMM_RESTRICT sum = scratch.data();
-    double* const DRHMM_RESTRICT squares = sum + d;
-    double* const DRHMM_RESTRICT change = squares + d;
-    const double* value = newest;
-    Index k = 0;
-    double* log = logs.data();
-    for (Index number = 0; number < n_windows(); ++number) {
-      const Index w = windows_[static_cast<std::size_t>(number)];
-      for (; k < w; ++k) {
-        const double* const earlier = sample_before(k + 1);
-        for (Index j = 0; j < d; ++j) {
-          const double difference = value[j] - newest[j];
-          sum[j] += difference;
-          squares[j] += difference * difference;
-          change[j] += std::abs(value[j] - earlier[j]);
-        }
-        value = earlier;
-      }
-      const double share = 1 / static_cast<double>(w);
-      for (Index j = 0; j < d; ++j) {
-        const double mean = sum[j] * share;
-        out[number * kinds_ * d + j] = newest[j] + mean;
-        log[j] = std::sqrt(std::max(squares[j] * share - mean * mean, 0.0)) + kLeast;
-        log[d + j] = change[j] * share + kLeast;
-      }
-      log += 2 * d;
-    }
-    if (kinds_ == 1) return;
-    // All logarithms at once, in memory of their own: vectors and single numbers of them may differ in the last bit.
-    logs = logs.log().eval();
-    for (Index number = 0; number < n_windows(); ++number) {
-      std::copy_n(logs.data() + 2 * number * d, (kinds_ - 1) * d, out + (number * kinds_ + 1) * d);
-    }
-  }
+  Index scratch_size() const { return 3 * n_windows() * padded_columns(); }
+
+  // out (n_statistics, and room for a register) <- the sample and its statistics.
+  void statistics(const double* newest, Eigen::ArrayXd& scratch, double* out) const;
 
  private:
   static constexpr double kLeast = 1e-3;
+  static constexpr Index kWidth = kLanes<double>;
+
+  // Where a register of kernels stands among those padded, its column, and how many kernels it has.
+  struct Place {
+    Index place, column, width;
+
+    DRHMM_INLINE void write(const Lanes<double>& values, double* row) const {
+      if (width == kWidth) return store<double>(values, row + column);
+      for (Index lane = 0; lane < width; ++lane) row[column + lane] = lane_of(values, lane);
+    }
+  };
+
+  // The sum of nine projections, the oldest first, `step` registers apart.
+  static DRHMM_INLINE Lanes<double> weighted(const Lanes<double>* taps, Index step,
+                                             const std::array<Lanes<double>, kTaps>& weights) {
+    Lanes<double> output{};
+    for (const auto& weight : weights) {
+      output += weight * *taps;
+      taps += step;
+    }
+    return output;
+  }
+
+  // Calls use(where, k, output) for n time steps k, kernel by kernel; `newest` is the last one, and has room for
+  // kTogether samples behind it.
+  template <class Use>
+  void convolve(const double* newest, Index n, Index same, const Use& use) const;
+
+  Index padded_columns() const { return (n_columns() + kWidth - 1) / kWidth * kWidth; }
 
   Vector mean_, inverse_scale_;  // (d)
   std::vector<Index> windows_;
@@ -207,165 +176,95 @@ class Context {
 
 // The past of one sequence: the last samples, and which kernels were above their bias at the last time steps.
 class ContextState {
-  // The sample k steps before the time step `back` steps before the newest.
-  struct Before {
-    const ContextState& state;
-    Index history, n_columns, back;
-
-    const double* operator()(Index k) const {
-      Index place = state.newest_ - back - k;
-      if (place < 0) place += history;
-      return state.samples_.data() + place * n_columns;
-    }
-  };
-
-  Before before(const Context& context, Index back) const {
-    return {*this, context.history(), context.n_columns(), back};
-  }
-
-  // What kernels read at the time step `back` steps before the newest, from the samples or from kept projections.
-  struct FromSamples {
-    const Context& context;
-    Before before;
-
-    std::array<const double*, Context::kTaps> taps(Index group) const { return nine(group, before); }
-    auto values(const std::array<const double*, Context::kTaps>& x, Index place) const {
-      return context.project(x, place);
-    }
-  };
-  struct FromProjections {
-    const ContextState& state;
-
-    std::array<const double*, Context::kTaps> taps(Index group) const {
-      return nine(group, [this](Index k) {
-        const Index place = state.newest_projection_ - k;
-        return state.projections_.data() + (place < 0 ? place + Context::kSpan : place) * Context::kPlaces;
-      });
-    }
-    auto values(const std::array<const double*, Context::kTaps>& rows, Index place) const {
-      std::array<Lanes<double>, Context::kTaps> loaded;
-      for (std::size_t tap = 0; tap < loaded.size(); ++tap) loaded[tap] = load<double>(rows[tap] + place);
-      return loaded;
-    }
-  };
-  template <class At>
-  static std::array<const double*, Context::kTaps> nine(Index group, const At& at) {
-    std::array<const double*, Context::kTaps> places;
-    for (Index tap = 0; tap < Context::kTaps; ++tap) {
-      places[static_cast<std::size_t>(tap)] =
-          at((Context::kTaps - 1 - tap) * Context::kSpacing[static_cast<std::size_t>(group)]);
-    }
-    return places;
-  }
-
  public:
-  // keeps_projections: 70 KB more, for work on many time steps.
-  explicit ContextState(const Context& context, bool keeps_projections = false)
-      : samples_(static_cast<std::size_t>(context.history() * context.n_columns()), 0.0),
+  explicit ContextState(const Context& context)
+      : samples_(static_cast<std::size_t>((context.history() + kSlack) * context.n_columns() + kLanes<double>), 0.0),
         last_(static_cast<std::size_t>(context.n_columns()), 0.0),
         above_(static_cast<std::size_t>(Context::kPooled * Context::kPlaces), 0),
-        scratch_(3 * context.n_columns()),
-        logs_(2 * context.n_columns() * context.n_windows()),
-        projections_(keeps_projections ? static_cast<std::size_t>(Context::kSpan * Context::kPlaces) : 0) {}
+        scratch_(context.scratch_size()),
+        row_(static_cast<std::size_t>(context.size() + kLanes<double>)),
+        end_(context.history()) {}
 
   void clear() {
     n_ = 0;
     std::fill(last_.begin(), last_.end(), 0.0);
   }
 
-  // The last values (d) before a part of a sequence; NaN where a column has none yet.
-  void remember(const Context& context, const double* values) {
-    const std::vector<double> unknown(last_.size(), 0.0);
-    context.standardize(values, unknown.data(), last_.data());
-  }
-
-  // The next sample (d) of the sequence, dt steps after the last one. A gap begins a new past. until: time steps until
-  // features are asked for.
-  void push(const Context& context, const double* sample, std::int64_t dt, Index until = 0) {
+  // The next sample (d) of the sequence, dt steps after the last one. A gap begins a new past.
+  void push(const Context& context, const double* sample, std::int64_t dt) {
     const Index d = context.n_columns(), h = context.history();
     if (dt > 1) clear();
-    newest_ = n_ == 0 ? 0 : (newest_ + 1) % h;
-    double* const target = samples_.data() + newest_ * d;
+    if (end_ == h + kSlack) {
+      std::copy(samples_.begin() + (end_ - h) * d, samples_.begin() + end_ * d, samples_.begin());
+      end_ = h;
+    }
+    double* const target = samples_.data() + end_++ * d;
     context.standardize(sample, last_.data(), target);
     std::copy(target, target + d, last_.begin());
     if (n_ == 0) {
-      for (Index k = 1; k < h; ++k) std::copy(last_.begin(), last_.end(), samples_.begin() + k * d);
+      for (Index k = 1; k < h; ++k) std::copy(last_.begin(), last_.end(), target - k * d);
     }
-    if (!projections_.empty() && until < Context::kReach) keep_projection(context, target);
-    if (until < Context::kPooled) respond(context, 0, n_ == 0 ? Context::kPooled : 1);
+    respond(context, 0, n_ == 0 ? Context::kPooled : 1);
     if (n_ < h) ++n_;
   }
 
   // out (context.size()) <- the features of the newest time step.
   void features(const Context& context, double* out) {
-    context.statistics(before(context, 0), scratch_, logs_, out);
-    out += context.n_statistics();
-    std::array<const std::uint8_t*, Context::kPooled> above;
-    for (std::size_t k = 0; k < above.size(); ++k) above[k] = above_.data() + k * Context::kPlaces;
+    context.statistics(newest(context), scratch_, row_.data());
+    out = std::copy_n(row_.data(), context.n_statistics(), out);
+    const std::uint8_t* const above = above_.data();
     std::array<std::uint8_t, Context::kPlaces> counts;
     for (std::size_t k = 0; k < counts.size(); ++k) {
-      counts[k] = static_cast<std::uint8_t>(above[0][k] + above[1][k] + above[2][k] + above[3][k] + above[4][k]);
+      constexpr std::size_t kNext = Context::kPlaces;
+      const int count =
+          above[k] + above[k + kNext] + above[k + 2 * kNext] + above[k + 3 * kNext] + above[k + 4 * kNext];
+      counts[k] = static_cast<std::uint8_t>(count);
     }
     for (Index group = 0; group < Context::kDilations; ++group) {
       const std::uint8_t* const own = counts.data() + group * Context::kPadded;
-      for (Index k = 0; k < Context::kPatterns; ++k) out[k] = own[k] / static_cast<double>(Context::kPooled);
+      for (Index k = 0; k < Context::kPatterns; ++k) out[k] = own[k] * Context::kShare;
       out += Context::kPatterns;
     }
   }
 
-  // out (kKernels) <- the outputs of the kernels at the newest time step.
-  void outputs(const Context& context, double* out) const { context.outputs(before(context, 0), out); }
-
   // For snapshots: the standardised samples, oldest first, (history, d); all zeros, and 0 of them, before the first.
   Index n_samples() const { return n_; }
   std::vector<double> past(const Context& context) const {
-    std::vector<double> ordered;
-    if (n_ == 0) return std::vector<double>(samples_.size(), 0.0);
-    for (Index k = context.history() - 1; k >= 0; --k) {
-      const double* const sample = before(context, 0)(k);
-      ordered.insert(ordered.end(), sample, sample + context.n_columns());
-    }
-    return ordered;
+    const Index size = context.history() * context.n_columns();
+    if (n_ == 0) return std::vector<double>(static_cast<std::size_t>(size), 0.0);
+    const auto end = samples_.begin() + end_ * context.n_columns();
+    return std::vector<double>(end - size, end);
   }
   const std::vector<double>& last() const { return last_; }
   void restore(const Context& context, const double* past, Index n, const double* last) {
-    samples_.assign(past, past + static_cast<std::ptrdiff_t>(samples_.size()));
+    end_ = context.history();
+    std::copy_n(past, end_ * context.n_columns(), samples_.begin());
     last_.assign(last, last + static_cast<std::ptrdiff_t>(last_.size()));
-    newest_ = context.history() - 1;
     n_ = n;
     for (Index back = Context::kPooled - 1; back >= 0; --back) respond(context, back, 1);
   }
 
  private:
-  void keep_projection(const Context& context, const double* sample) {
-    newest_projection_ = n_ == 0 ? 0 : (newest_projection_ + 1) % Context::kSpan;
-    double* const row = projections_.data() + newest_projection_ * Context::kPlaces;
-    context.project(sample, row);
-    if (n_ > 0) return;
-    for (Index k = 1; k < Context::kSpan; ++k) std::copy_n(row, Context::kPlaces, row + k * Context::kPlaces);
-  }
+  static constexpr Index kSlack = 32;  // samples after which the last ones are moved to the front
+
+  const double* newest(const Context& context) const { return samples_.data() + (end_ - 1) * context.n_columns(); }
 
   // Stores the responses of one time step in the next places.
   void respond(const Context& context, Index back, Index n_places) {
     std::uint8_t* const first = above_.data() + next_ * Context::kPlaces;
-    if (projections_.empty()) {
-      context.respond(FromSamples{context, before(context, back)}, first);
-    } else {
-      context.respond(FromProjections{*this}, first);
-    }
+    context.respond(newest(context) - back * context.n_columns(), first);
     for (Index k = 1; k < n_places; ++k) {
       std::copy_n(first, Context::kPlaces, above_.data() + ((next_ + k) % Context::kPooled) * Context::kPlaces);
     }
     next_ = (next_ + n_places) % Context::kPooled;
   }
 
-  std::vector<double> samples_;      // (history, d), a ring
+  std::vector<double> samples_;      // (history + kSlack, d), the last ones before end_
   std::vector<double> last_;         // (d)
   std::vector<std::uint8_t> above_;  // (kPooled, kPlaces), a ring
-  Vector scratch_;                   // (3 d)
-  Eigen::ArrayXd logs_;              // (windows, 2 d)
-  std::vector<double> projections_;  // (kSpan, kPlaces), a ring; empty if samples are projected when they are read
-  Index newest_ = 0, newest_projection_ = 0, next_ = 0, n_ = 0;
+  Eigen::ArrayXd scratch_;
+  std::vector<double> row_;
+  Index end_, next_ = 0, n_ = 0;
 };
 
 // Reads the features of concatenated sequences block by block.
@@ -384,8 +283,8 @@ class ContextReader {
   Index last_of(Index t) const { return *std::upper_bound(ends_.begin(), ends_.end(), t) - 1; }
 
  private:
-  // The last values of all columns before `start`.
-  void remember(Index begin, Index start, ContextState& state) const;
+  // The last standardised values (d) of all columns before `start`; 0 where a column has none.
+  std::vector<double> remembered(Index begin, Index start) const;
 
   const Context& context_;
   ConstRows samples_;
