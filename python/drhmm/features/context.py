@@ -127,7 +127,10 @@ def learn_context(
     begins = np.unique(np.linspace(0, len(samples) - size, MOST_OUTPUTS // OUTPUT_STRETCH).astype(int))
     outputs = np.vstack([context.native.features(samples, lengths, int(row), size, outputs=True) for row in begins])
     quantiles = random_state.uniform(0.1, 0.9, N_KERNELS)
-    bias = np.array([np.quantile(own, q, method="midpoint") for own, q in zip(outputs.T, quantiles, strict=True)])
+    outputs.sort(axis=0)
+    place = quantiles * (len(outputs) - 1)
+    low, high = (np.take_along_axis(outputs, end(place).astype(int)[None], 0)[0] for end in (np.floor, np.ceil))
+    bias = low + (high - low) / 2
     return replace(context, bias=bias + ABOVE_TIES * (1 + np.abs(bias)))
 
 

@@ -133,14 +133,17 @@ def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules
         past = settings.context(training.n_rows / smoothing.n_runs)
         trained = [*trained, *learn_context_members(training, past, task, settings.floor)]
 
+    last: Choice | None = None
+
     def chosen(kind: str, members: Sequence[Trained], candidates: Sequence[Chain]) -> tuple[Choice, bool]:
         """Return the choice for a kind of answer, and whether it is the first candidate."""
+        nonlocal last
         found: Choice | None = None
         for chain in reversed(candidates):
             judging = smoothing_of(training, chain, settings, kind, task.prior)
-            choice = choice_of(learner, members, judging, rows, task.prior, found)
+            choice = choice_of(learner, members, judging, rows, task.prior, found, last)
             if found is None:
-                found = choice
+                found = last = choice
                 continue
             needed = judging.shape_lead if settings.cautious_shapes else 0.0
             if found.objective - choice.objective > needed or not (can_judge or settings.cautious_shapes):
@@ -186,10 +189,11 @@ def choice_of(
     rows: Places,
     prior: Array,
     near: Choice | None = None,
+    after: Choice | None = None,
 ) -> Choice:
     """Choose scales, temper and prior shift from held-out log ratios at some rows."""
     members = {one.name: None if one.held_out is None else smoothing.spread(one.held_out, rows) for one in trained}
-    return smoothing.choose(members, prior, *learner.usual_scales(len(trained)), near)
+    return smoothing.choose(members, prior, *learner.usual_scales(len(trained)), near, after)
 
 
 def model_of(

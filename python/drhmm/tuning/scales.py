@@ -40,11 +40,14 @@ STARTS = ((1.0, range(1, -11, -1)), (0.5, range(0, -6, -1)), (0.1, range(1, -4, 
 JUDGE_SCALES = (2.0**-8, 2.0**-6, 2.0**-4, 2.0**-2, 1.0)
 JUDGE_TEMPERS = (1.0, 0.5)
 
-#: Iterations from each start, and from the best of them.
-FIRST_ITERATIONS, MOST_ITERATIONS = 6, 40
+#: Iterations from each start, from the best of them, and with finite differences.
+FIRST_ITERATIONS, MOST_ITERATIONS, MOST_WITHOUT_GRADIENT = 6, 40, 5
 
 #: Powers of two as factors of the scales of a plain chain, to start with for one with shapes of durations.
 NEAR_STEPS = range(0, -5, -1)
+
+#: The same for another kind of answer, and the least scale to start with, as a share of the usual one.
+AFTER_STEPS, LEAST_START = range(2, -2, -1), 0.125
 
 #: Decrease of the objective required of shapes, in units of the square root of the number of runs.
 SHAPE_LEAD = 0.25
@@ -302,13 +305,14 @@ class HeldOutSmoothing:
         starts: Array,
         usual: Array,
         near: Choice | None = None,
+        after: Choice | None = None,
     ) -> Choice:
         """Minimise the objective for held-out log ratios of the members.
 
         The objective is (runs / frames) times the loss, as frames are not independent and runs of one state nearly are,
         with pulls towards the starts of the scales, a temper of 1 and no prior shift. Without enough frames to judge,
         scales are the usual ones. `near` is the choice of another chain: the search begins there, and goes on only if
-        this chain may be better.
+        this chain may be better. `after` is that of another kind of answer: the search begins there, too.
         """
         given = self._given(list(members), usual)
         known = Choice(usual if given is None else given, 1.0 if self.temper is None else self.temper, 0.0, "given")
@@ -319,7 +323,15 @@ class HeldOutSmoothing:
             return replace(known, reason=few)
         judged = np.stack([_softened(member) for member in members.values() if member is not None])
         objective = _Objective(self, judged, prior, starts, given)
-        if near is None:
+        promising = True
+        if near is not None:
+            best, objective_value = objective.best_start(np.log2(near.scales), 1.0, NEAR_STEPS)
+            promising = objective_value < near.objective + self.shape_lead
+        elif after is not None:
+            # A scale close to 0 has no gradient: none begins there.
+            scales = np.maximum(after.scales[: len(starts)], LEAST_START * starts)
+            best, objective_value = objective.best_start(np.log2(scales), after.temper, AFTER_STEPS)
+        else:
             # Each temper has its own best start; a few iterations from each show the best.
             tempers = STARTS if self.temper is None else STARTS[:1]
             tried = [
@@ -327,10 +339,6 @@ class HeldOutSmoothing:
                 for temper, steps in tempers
             ]
             best, objective_value = min(tried, key=lambda one: one[1])
-            promising = True
-        else:
-            best, objective_value = objective.best_start(np.log2(near.scales), 1.0, NEAR_STEPS)
-            promising = objective_value < near.objective + self.shape_lead
         if promising:
             best, objective_value = self._descend(objective, best, objective_value, MOST_ITERATIONS)
         scales, temper, shift = objective.all_of(best)
@@ -350,7 +358,7 @@ class HeldOutSmoothing:
             jac=self.has_gradient,
             method="L-BFGS-B",
             bounds=objective.bounds,
-            options={"maxiter": iterations if self.has_gradient else iterations // 4},
+            options={"maxiter": iterations if self.has_gradient else MOST_WITHOUT_GRADIENT},
         )
         return (result.x, float(result.fun)) if result.fun < value else (start, value)
 
