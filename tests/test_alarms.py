@@ -134,6 +134,14 @@ class TestLevels:
         n_clean = len(clean.alarm(1, per=1000, hold_off=10).episodes(gaussian_rows(2)))
         assert n_clean / 2 <= len(alarm.episodes(gaussian_rows(2))) <= 1.5 * n_clean
 
+    def test_outliers_in_the_training_data_do_not_hide_what_is_less_strange(self):
+        rows, random = gaussian_rows(0), np.random.RandomState(3)
+        rows[::200] += 10.0 ** random.uniform(1, 3, (100, 3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            alarm = DensityRatioHMM(1, novelty=True, **SMALL).fit(rows).model_.alarm(1, per=40, hold_off=5)
+        assert 0.8 < len(alarm.episodes(gaussian_rows(1))) * 40 / 20_000 < 1.25
+
     def test_what_cannot_be_promised_is_refused_with_the_smallest_budget(self, gaussian):
         with pytest.raises(ValueError, match=r"1 false alarms in 4 time steps cannot be promised") as caught:
             gaussian.alarm(1, per=4, hold_off=3, normal=gaussian_rows(1))

@@ -21,6 +21,10 @@ LEAST_SPREAD = 1e-3
 #: The largest share of outliers among normal values.
 MOST_OUTLIERS = 0.01
 
+#: Widest gap between high values of a tail, by rank and in log expected numbers. In a tail that fits these are
+#: exponential variables of mean 1. Of 1,500 clean sets 6 had a wider one; with .5 % outliers, 65 was the narrowest.
+WIDEST_GAP = 15.0
+
 
 def pareto_tail(excesses: Array) -> tuple[float, float]:
     """Shape in [0, 1/2] and spread of the generalised Pareto law of excesses.
@@ -43,7 +47,7 @@ def highest_normal(values: Array) -> float:
     """Return the highest normal value; at most a hundredth of the values is above it.
 
     A generalised Pareto tail through three of the highest values predicts the number of such values. If there are four
-    times as many, the widest gap for its rank and place in the tail is the limit.
+    times as many, the gap that is the widest for its rank and place in the tail is the limit, if it is wider than any in a tail.
     """
     most = int(MOST_OUTLIERS * len(values))
     if most == 0:
@@ -63,8 +67,8 @@ def highest_normal(values: Array) -> float:
     found = np.flatnonzero((excess > np.log(4)) & (ranks * (excess - 1) > 10))
     if len(found) == 0:
         return np.inf
-    gaps = ranks * np.diff(log_expected)
-    return float(ordered[found[gaps[found].argmax()] + 1])
+    gaps = (ranks * np.diff(log_expected))[found]
+    return float(ordered[found[gaps.argmax()] + 1]) if gaps.max() > WIDEST_GAP else np.inf
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,9 @@ JUDGES = 2000
 #: Candidate exponents of e-values, the largest first.
 SCALES = 2.0 ** -np.arange(7)
 
+#: How often densities are learned anew without the outliers found, at most.
+MOST_ROUNDS = 3
+
 #: Blocks of each class, each scored by the others.
 N_BLOCKS = 5
 
@@ -408,13 +411,22 @@ def learn_novelty(
             f"novelty=True keeps a covariance matrix for each of {targets.shape[1]} states of frames of "
             f"{frames.shape[1]} columns, which is too much: use a smaller window, or novelty_evidence='paper'"
         )
-    scores, width = held_out_scores(frames, targets, weights, random_state, n_threads)
+    n_outliers = 0
+    for _ in range(MOST_ROUNDS):
+        scores, width = held_out_scores(frames, targets, weights, random_state, n_threads)
+        judged = np.isfinite(scores).all(axis=1) & (weights > 0)
+        if not judged.any():
+            break
+        limits = [highest_normal(own) for own in scores[judged].T]
+        is_outlier = judged & (scores > limits).any(axis=1)
+        n_outliers += int(is_outlier.sum())
+        judged &= ~is_outlier
+        if not is_outlier.any():
+            break
+        weights = np.where(is_outlier, 0.0, weights)  # densities that outliers widened would hide others
     densities = learn_densities(frames, targets, weights, width, random_state)
-    judged = np.isfinite(scores).all(axis=1) & (weights > 0)
     if not judged.any():
         scores, judged = densities.scores(frames, n_threads), weights > 0
-    n_judged, limits = int(judged.sum()), [highest_normal(own) for own in scores[judged].T]
-    judged &= ~(scores > limits).any(axis=1)
     tables = ScoreTable.learn(scores[judged, 0]), ScoreTable.learn(scores[judged, 1])
     first, second = (log_e(table.surprise(own)) for table, own in zip(tables, scores[judged].T, strict=True))
 
@@ -433,5 +445,5 @@ def learn_novelty(
     pooled = np.logaddexp(scales[0] * first, scales[1] * second) - np.log(2)
     joint = largest(pooled)
     excursions = Excursions.of(spread(everywhere(joint * pooled)[:, None])[:, 0], lengths, most=MOST_VALUES)
-    excursions = replace(excursions, n_outliers=excursions.n_outliers + n_judged - int(judged.sum()))
+    excursions = replace(excursions, n_outliers=excursions.n_outliers + n_outliers)
     return NoveltyEvidence(densities, tables, scales, joint, excursions)
