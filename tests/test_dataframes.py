@@ -679,3 +679,34 @@ class TestEpisodes:
     def test_without_alarms_the_table_is_empty(self, alarm, make):
         found = dataframes.episodes(alarm, self.table(make, False), sequence="plant", time="minute", step=1)
         assert list(column(found, "begin")) == []
+
+
+class TestTimesSince1970:
+    @pytest.mark.parametrize(("unit", "ticks"), [("s", 1), ("ms", 1000), ("us", 10**6), ("ns", 10**9)])
+    @pytest.mark.parametrize("is_float", [False, True])
+    def test_the_unit_is_found_and_told(self, unit, ticks, is_float):
+        df = pd.DataFrame(sensors(300, n_sensors=2, faults=(), random_state=0)[0], columns=["a", "b"])
+        df["t"] = (1_700_000_000 + 10 * np.arange(300)) * ticks
+        if is_float:
+            df["t"] = df["t"].astype(float)
+        estimator = DensityRatioHMM(1, novelty=True, n_basis=20, sigma=1.0, rho=0.01, random_state=0)
+        model = dataframes.fit(estimator, df, time="t").model_
+        with pytest.warns(UserWarning, match="extrapolated"):
+            assert model.alarm(1, per="2h").per == 720
+        assert f"10 s, times in {unit} since 1970" in str(model.summary())
+        assert f"time_step=10 s, times in {unit}" in repr(model)
+
+    def test_a_step_is_in_the_unit_of_the_times(self):
+        df = pd.DataFrame(
+            {"a": np.arange(6.0) % 2, "t": 1_700_000_000_000 + 500 * np.arange(6), "y": [0, 0, 0, 1, 1, 1]}
+        )
+        model = dataframes.fit(DensityRatioHMM(n_basis=5, sigma=1.0, rho=0.1), df, label="y", time="t", step=500).model_
+        assert model.settings["time_step"] == 0.5
+
+    def test_numbers_in_no_known_unit_are_not_taken_for_seconds(self):
+        df = pd.DataFrame(sensors(300, n_sensors=2, faults=(), random_state=0)[0], columns=["a", "b"])
+        df["t"] = 1000 * np.arange(300)
+        estimator = DensityRatioHMM(1, novelty=True, n_basis=20, sigma=1.0, rho=0.01, random_state=0)
+        model = dataframes.fit(estimator, df, time="t").model_
+        with pytest.raises(ValueError, match="the model does not know the time of a step: give step"):
+            model.alarm(1, per="1h")

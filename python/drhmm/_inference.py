@@ -17,7 +17,7 @@ from .chain.native_chain import StageChain
 from .chain.transitions import Tempering, tempered
 from .chain.unknown_state import Novelty, among_known
 from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
-from .data.columns import names_mismatch
+from .data.columns import names_mismatch, step_as_text
 from .data.labels import plain_labels
 from .data.sequences import Sequences, as_sequences, feature_names_of
 from .data.user_warnings import warn
@@ -95,9 +95,10 @@ class Inference:
         source = "" if isinstance(self.evidence, PooledEvidence) else f", {self.evidence}"
         unknown = "" if self.novelty is None else f", {self.novelty}"
         stages = "" if self.stages is None else f", stages={self.stages.sizes.tolist()}"
+        time = f", time_step={step_as_text(self.settings)}" if "time_step" in self.settings else ""
         return (
             f"Model(classes={self.classes.tolist()}, n_features={self.n_features}, window={self.window}"
-            f"{source}{stages}{unknown})"
+            f"{source}{stages}{unknown}{time})"
         )
 
     @property

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from ._inference import METHODS, PATH_METHODS, Inference, Method, PathMethod
 from .data.checks import Array, thread_count
+from .data.columns import remembered_step
 from .data.labels import renamed
 from .data.sequences import Sequences
-from .data.times import Step
+from .data.times import Step, StepSeconds
 from .evidence.pooled import PooledEvidence
 from .evidence.unknown import Excursions, NoveltyEvidence
 from .features.frames import complete_rows
@@ -375,7 +376,8 @@ class Model(Inference):
             source = "the normal data"
         elif not (lengths is None and sequence_id is None and dt is None):
             raise ValueError("lengths, sequence_id and dt are those of normal, which is not given")
-        step = self.settings.get("time_step") if step is None else step
+        if step is None and isinstance(remembered := remembered_step(self), StepSeconds):
+            step = remembered
         from .live.alarm_levels import make_alarm
 
         return make_alarm(self, excursions, false_alarms, per, hold_off, step, source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..data.columns import Columns, remembered_columns, remembered_hint
+from ..data.columns import Columns, remembered_columns, remembered_hint, remembered_step
 from ..model import Model
 from .table_files import Table
 from .values import checked_step
@@ -35,4 +35,4 @@ def live_columns(options: argparse.Namespace, model: Model) -> tuple[dict[str, s
 
 def step_of(given: str | None, model: Model) -> float | None:
     """Return the given or stored time of one step."""
-    return checked_step(given, "--step") or checked_step(model.settings.get("time_step"), "the model's time_step")
+    return checked_step(given, "--step") or checked_step(remembered_step(model), "the model's time_step")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import Array, shown
-from ..data.times import Seconds, StepSeconds, WholeSeconds, moment, steps_between
+from ..data.times import in_seconds, moment, steps_between
 from ..exceptions import SnapshotError
 from ..files.atomic_write import write_atomically
 from ..files.strict_json import strict_json
@@ -24,7 +24,7 @@ from ..model import Model
 from .live_lines import Observation
 from .values import identity
 
-VERSION = 1
+VERSION = 2
 _FORMAT = "drhmm stream"
 
 
@@ -39,15 +39,15 @@ class Followed:
         self.sequence = sequence
         self.last: Any = None
         self.waiting: deque[Any] = deque()
+        self.times: dict[str, Any] = {}  # of begin, peak and last time step of the alarm that is going on
 
     def step(self, observation: Observation, step: float | None) -> dict[str, Any] | None:
         """Take one observation; return the answer, or None during the lag."""
         stream, dt = self.stream, 1
         if step is not None:
-            now = moment(observation.time)
-            if isinstance(step, StepSeconds) and not isinstance(now, Seconds | WholeSeconds):
-                raise ValueError(f"the time is a number, whose unit nobody knows, and a step of {step:g} s has one")
-            dt = steps_between(None if self.last is None else moment(self.last), now, step)
+            now, step_now = in_seconds(moment(observation.time), step)
+            before = None if self.last is None else in_seconds(moment(self.last), step)[0]
+            dt = steps_between(before, now, step_now)
         posterior = stream.step(observation.sample, dt)
         self.last = observation.time
         self.waiting.append(observation.time)
@@ -62,7 +62,13 @@ class Followed:
         ended, going_on, frame = stream.ended_alarm, stream.alarm, stream.n_frames - 1
         if ended is not None:
             yield self._event("alarm ends", ended, frame, observation.time)
-        if going_on is not None and going_on.begin == frame:
+        if going_on is None:
+            self.times = {}
+            return
+        for name, place in (("begin", going_on.begin), ("peak", going_on.peak), ("last", going_on.end - 1)):
+            if place == frame and observation.time is not None:
+                self.times[f"{name}_time"] = observation.time
+        if going_on.begin == frame:
             yield self._event("alarm begins", going_on, frame, observation.time)
 
     def _event(self, name: str, episode: Episode, frame: int, time: Any) -> dict[str, Any]:
@@ -71,7 +77,7 @@ class Followed:
         if time is not None:
             event["time"] = time
         if name == "alarm ends":
-            event |= {"begin": episode.begin, "end": episode.end, "peak": episode.peak}
+            event |= {"begin": episode.begin, "end": episode.end, "peak": episode.peak} | self.times
         else:
             event["alarm_sum"] = self.stream.alarm_sum
         columns = {str(column): share for column, share in episode.columns}
@@ -107,15 +113,16 @@ class Followed:
             "sequence": self.sequence,
             "last": self.last,
             "waiting": list(self.waiting),
+            "times": self.times,
             "snapshot": base64.b64encode(self.stream.snapshot()).decode(),
         }
 
     @classmethod
     def from_json(cls, model: Model, entry: Any, options: Mapping[str, Any]) -> Followed:
         """Restore the state under the present options; SnapshotError if invalid."""
-        if not isinstance(entry, dict) or set(entry) != {"sequence", "last", "waiting", "snapshot"}:
+        if not isinstance(entry, dict) or set(entry) != {"sequence", "last", "waiting", "times", "snapshot"}:
             raise SnapshotError("an entry is not that of a sequence")
-        sequence, last, waiting = entry["sequence"], entry["last"], entry["waiting"]
+        sequence, last, waiting, times = (entry[name] for name in ("sequence", "last", "waiting", "times"))
         if not _is_name(sequence, options["sequence"]):
             raise SnapshotError(f"an entry has the sequence {shown(sequence)}, which is none of this run")
         try:
@@ -127,7 +134,9 @@ class Followed:
         n_waiting = min(stream.lag, stream.n_frames)
         if not isinstance(waiting, list) or len(waiting) != n_waiting:
             raise SnapshotError(f"the time steps that wait are {shown(waiting)}, and should be {n_waiting}")
-        for time in (last, *waiting):
+        if not isinstance(times, dict) or not set(times) <= {"begin_time", "peak_time", "last_time"}:
+            raise SnapshotError(f"the times of an alarm are {shown(times)}")
+        for time in (last, *waiting, *times.values()):
             if not _is_time(time, options["time"]):
                 raise SnapshotError(f"an entry has the time {shown(time)}, which is none of this run")
         if waiting and waiting[-1] != last:
@@ -135,7 +144,7 @@ class Followed:
                 f"the last time step that waits has the time {shown(waiting[-1])}, and not {shown(last)}"
             )
         followed = cls(stream, sequence)
-        followed.last, followed.waiting = last, deque(waiting)
+        followed.last, followed.waiting, followed.times = last, deque(waiting), times
         return followed
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import LARGEST, check_integer
-from ..data.times import frames_of
+from ..data.times import StepSeconds, frames_of
 from ..exceptions import ImpossibleDataError
 from ..files import model_file as io
 from ..files.atomic_write import reserve
@@ -178,7 +178,8 @@ def _run(options: argparse.Namespace) -> int:
     step = step_of(options.step, model)
     if timed and step is None:
         raise ValueError("--time needs --step: the model does not know how much time passes in one step")
-    alarm = _alarm(model, options.false_alarms, options.hold_off, step)
+    has_unit = options.step is not None or isinstance(step, StepSeconds)
+    alarm = _alarm(model, options.false_alarms, options.hold_off, step if has_unit else None)
     if options.events_only and alarm is None:
         raise ValueError("--events-only goes with --false-alarms, or a model that has an alarm")
     repeated = {

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 #: Entry of the settings with the names of the label, sequence and time columns.
 COLUMNS = "columns"
 
-#: Entry of the settings that says whether the time of one step is in seconds, and not in an unknown unit.
-IN_SECONDS = "time_step_in_seconds"
-
 #: A column name, False for no column, or None for the column stored in the model.
 Role = str | Literal[False] | None
 
@@ -119,7 +116,7 @@ class Columns:
                 _check_there(name, names, table, index, role, says_role=False)
         chosen = features_of(model, names, features, marks, table, by_place)
         check_text([*chosen, *marks], table)
-        step = model.settings.get("time_step") if step is None and time is not None else step
+        step = remembered_step(model) if step is None and time is not None else step
         return cls(tuple(chosen), label, sequence, time, checked_step(step, time))
 
     @property
@@ -131,8 +128,24 @@ class Columns:
         """Return a model that stores these columns and the time of one step."""
         settings = dict(model.settings) | {COLUMNS: {"label": self.label, "sequence": self.sequence, "time": self.time}}
         if step is not None:
-            settings |= {"time_step": float(step), IN_SECONDS: isinstance(step, StepSeconds)}
+            unit = step.unit or None if isinstance(step, StepSeconds) else None
+            settings |= {"time_step": float(step), "time_unit": unit}
         return replace(model, settings=settings)
+
+
+def remembered_step(model: Model) -> float | None:
+    """The time of one step as the model stores it, in seconds where it knows the unit of times."""
+    step = model.settings.get("time_step")
+    return StepSeconds(step) if step is not None and model.settings.get("time_unit") is not None else step
+
+
+def step_as_text(settings: Mapping[str, Any]) -> str:
+    """The time of one step as a model stores it, and how times were written."""
+    step, unit = settings.get("time_step"), settings.get("time_unit")
+    if step is None:
+        return "unknown"
+    ending = {None: " in an unknown unit", "dates": " s, times are dates"}.get(unit, f" s, times in {unit} since 1970")
+    return f"{step:g}{ending}"
 
 
 def checked_step(step: Step | None, time: str | None) -> float | None:

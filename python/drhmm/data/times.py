@@ -20,6 +20,9 @@ from .user_warnings import warn
 #: Ticks per second of dates and durations.
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
+#: Seconds since 1970 at the begin of 1980 and of 2100: numbers between are times since 1970, whatever their unit.
+YEARS = (315_532_800, 4_102_444_800)
+
 #: Seconds per unit of time.
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
@@ -40,7 +43,9 @@ Step: TypeAlias = "float | str | timedelta | np.timedelta64"
 
 
 class StepSeconds(float):
-    """The time of one step with a unit, which fits dates and durations only."""
+    """The time of one step in seconds: it goes with dates, durations and times since 1970 in `unit`."""
+
+    unit = ""
 
 
 class Seconds(Fraction):
@@ -102,6 +107,34 @@ def exact(times: list[Any]) -> npt.NDArray[Any]:
             ticks = [time.numerator * (10**9 // time.denominator) for time in times]
             return np.array(ticks, dtype=np.int64).view("M8[ns]")
     return np.array(times, dtype=object)
+
+
+def epoch_unit(first: float, last: float) -> str | None:
+    """The unit of numbers from first to last that are times since 1970, of the years 1980 to 2100; None if not so."""
+    return next((unit for unit, ticks in TICKS.items() if YEARS[0] <= first / ticks <= last / ticks < YEARS[1]), None)
+
+
+def as_dates(times: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str | None]:
+    """Numbers of seconds, milliseconds, microseconds or nanoseconds since 1970 as dates, and their unit."""
+    if times.dtype.kind not in "iuf" or len(times) == 0:
+        return times, "dates" if times.dtype.kind in "OMm" else None
+    unit = epoch_unit(float(times.min()), float(times.max()))
+    if unit is None:
+        return times, None
+    if times.dtype.kind != "f":
+        return times.astype(np.int64).view(f"M8[{unit}]"), unit
+    return np.rint(times * (1e6 / TICKS[unit])).astype(np.int64).view("M8[us]"), unit
+
+
+def in_seconds(time: Any, step: float) -> tuple[Any, float]:
+    """A time and a step in seconds, if the time is a date or a number of a unit since 1970; else both as they are."""
+    unit = None if isinstance(time, Seconds | WholeSeconds | np.generic) else epoch_unit(time, time)
+    if unit is not None:
+        step = step if isinstance(step, StepSeconds) else step / TICKS[unit]
+        return Seconds(Fraction(time) / int(TICKS[unit])), step
+    if isinstance(step, StepSeconds) and not isinstance(time, Seconds | WholeSeconds):
+        raise ValueError(f"the time is a number in no known unit, and a step of {step:g} s has one")
+    return time, step
 
 
 def seconds_of(text: str) -> float | None:
@@ -217,7 +250,7 @@ def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float, name: str) -> S
     a step that does not suit them.
     """
     if isinstance(step, StepSeconds) and times.dtype.kind not in "OMm":
-        raise TimeError(f"times are numbers, whose unit nobody knows, and a step of {step:g} s has one;")
+        raise TimeError(f"times are numbers in no known unit, and a step of {step:g} s has one;")
     inside = np.flatnonzero(~_begins(lengths))
     steps = np.empty(len(inside))
     for begin in range(0, len(inside), BLOCK):

@@ -47,7 +47,8 @@ def highest_normal(values: Array) -> float:
     """Return the highest normal value; at most a hundredth of the values is above it.
 
     A generalised Pareto tail through three of the highest values predicts the number of such values. If there are four
-    times as many, the gap that is the widest for its rank and place in the tail is the limit, if it is wider than any in a tail.
+    times as many, the gap that is the widest for its rank and place in the tail is the limit, if it is wider than the
+    gaps of a tail.
     """
     most = int(MOST_OUTLIERS * len(values))
     if most == 0:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data.checks import Array
-from ..data.columns import remembered_columns
+from ..data.columns import remembered_columns, step_as_text
 from ..evidence.pooled import PooledEvidence
 from ..learning.training_frames import QUANTILES, SCALE_REASON, TYPICAL, UNLABELLED
 from .text_tables import TextTable, lasting, printable, share, short
@@ -100,6 +100,8 @@ def _learned(model: Model) -> TextTable:
         ["window", f"{model.window} samples" if model.window > 1 else "1 sample"],
     ]
     rows += [[f"{role} column", printable(name)] for role, name in remembered_columns(model).items()]
+    if "time_step" in model.settings:
+        rows.append(["time step", step_as_text(model.settings)])
     if isinstance(evidence, PooledEvidence):
         for name, member in evidence.members.items():
             rows.append([f"evidence {name}", str(member)])

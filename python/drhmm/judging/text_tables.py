@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data.columns import IN_SECONDS
 from ..data.times import UNITS
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def lasting(steps: float, model: Model) -> str:
     """So many time steps, in units of time if the model knows how long a step is."""
     if not np.isfinite(steps):
         return "-" if np.isnan(steps) else "for ever"
-    if not model.settings.get(IN_SECONDS):
+    if not model.settings.get("time_unit"):
         return f"{steps:.1f}"
     seconds = steps * model.settings["time_step"]
     unit = max((unit for unit, size in UNITS.items() if size <= max(seconds, 1e-9)), key=UNITS.__getitem__)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..data.checks import as_values, is_missing, shown
 from ..data.columns import Columns, TableError, refuse_equal_names
 from ..data.sequences import Sequences, as_array, as_sequences, column_names, group
-from ..data.times import StepSeconds, TimeError, exact, gaps, moment, usual_step
+from ..data.times import TICKS, StepSeconds, TimeError, as_dates, exact, gaps, moment, usual_step
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -64,14 +64,19 @@ def read_sequences(
     sequences, step = replace(sequences, order=order), columns.step
     if columns.time is None:
         return sequences, step
-    times = sequences.arrange(times_of(frame[columns.time]))
+    times, unit = as_dates(sequences.arrange(times_of(frame[columns.time])))
     sequences = replace(sequences, times=times)
     if max(lengths) == 1:
         return sequences, step
     try:
-        step = usual_step(times, lengths) if step is None else step
+        if step is None:
+            step = usual_step(times, lengths)
+        elif unit in TICKS and not isinstance(step, StepSeconds):
+            step /= TICKS[unit]  # it is in the unit of the times
+        if unit is not None:
+            step = StepSeconds(step)
+            step.unit = unit
         dt = gaps(times, lengths, step, columns.time)
-        step = StepSeconds(step) if times.dtype.kind in "OMm" else step
         return replace(sequences, dt=None if (dt == 1).all() else dt), step
     except TimeError as problem:
         if problem.row is None:
