@@ -253,7 +253,7 @@ class Model(Inference):
         The past is what the time steps before say, by way of the chain; the future is how the time steps after change
         the log odds. Of the time step, columns have Shapley values: what a column adds to the log ratio of typical
         frames when it takes its value, on average over all orders of the columns. They are exact for up to nine
-        columns, and from 64 orders for more, where they still sum to the log ratio.
+        columns, and from 64 orders for more (fewer beyond 75), where they still sum to the log ratio.
         """
         from .judging.explanation import explain
 

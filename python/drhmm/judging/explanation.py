@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,8 +29,9 @@ if TYPE_CHECKING:
 #: The most columns for trying all subsets.
 MOST_EXACT = 9
 
-#: Number of random orders of more columns, each forwards and backwards.
+#: Number of random orders of more columns, each forwards and backwards, and of 150 columns.
 N_ORDERS = 32
+FEWER_ORDERS = 16
 
 #: Rows per evaluation.
 _BLOCK = 1 << 14
@@ -336,42 +336,46 @@ def _by_column(
     """
     n = model.n_features
     if n <= MOST_EXACT:
-        masks = np.array(list(itertools.product([False, True], repeat=n)))
+        masks = (np.arange(1 << n)[:, None] >> np.arange(n)) & 1 > 0
         values = _mean_ratio(model, piece, masks, one, other, n_threads)
-        sizes, codes = masks.sum(axis=1), masks @ (1 << np.arange(n)[::-1])
-        by_code = np.empty(len(masks))
-        by_code[codes] = values
+        sizes = masks.sum(axis=1)
         shares = np.empty(n)
         weights = np.array([math.factorial(k) * math.factorial(n - k - 1) / math.factorial(n) for k in range(n)])
         for column in range(n):
-            without = ~masks[:, column]
-            added = by_code[codes[without] + (1 << (n - 1 - column))] - by_code[codes[without]]
-            shares[column] = weights[sizes[without]] @ added
-        return float(by_code[0]), shares
-    orders = [random.permutation(n) for _ in range(N_ORDERS if model.evidence.history == 0 else N_ORDERS // 4)]
-    orders += [order[::-1] for order in orders]
-    steps = np.zeros((len(orders), n + 1, n), dtype=bool)
-    for k, order in enumerate(orders):
-        for position, column in enumerate(order):
-            steps[k, position + 1 :, column] = True
-    values = _mean_ratio(model, piece, steps.reshape(-1, n), one, other, n_threads).reshape(len(orders), n + 1)
-    shares = np.zeros(n)
-    for order, along in zip(orders, values, strict=True):
-        shares[order] += np.diff(along) / len(orders)
-    return float(values[0, 0]), shares
+            without = np.flatnonzero(~masks[:, column])
+            shares[column] = weights[sizes[without]] @ (values[without + (1 << column)] - values[without])
+        return float(values[0]), shares
+    # Each typical sample has orders of its own: the sum of the shares is exact for any of them.
+    samples, weights = _backgrounds(model)
+    average, shares = 0.0, np.zeros(n)
+    n_orders = max(8, min(N_ORDERS, FEWER_ORDERS * 150 // n)) if model.evidence.history == 0 else N_ORDERS // 4
+    n_orders = -(-n_orders // len(samples))
+    for sample, weight in zip(samples, weights, strict=True):
+        orders = np.array([random.permutation(n) for _ in range(n_orders)])
+        orders = np.vstack([orders, orders[:, ::-1]])
+        masks = np.argsort(orders, axis=1)[:, None, :] < np.arange(n + 1)[:, None]  # (orders, n + 1, n)
+        values = _ratio(model, piece, masks.reshape(-1, n), sample, one, other, n_threads).reshape(len(orders), n + 1)
+        average += weight * values[0, 0]
+        np.add.at(shares, orders, weight / len(orders) * np.diff(values, axis=1))
+    return float(average), shares
 
 
 def _mean_ratio(
     model: Model, piece: _Piece, masks: npt.NDArray[np.bool_], one: int, other: int, n_threads: int
 ) -> Array:
     """Mean log ratio of two states over typical samples, per set of columns (mask)."""
-    samples, weights = _backgrounds(model)
-    total = np.zeros(len(masks))
-    for sample, weight in zip(samples, weights, strict=True):
-        mixed = np.where(masks[:, None, :], piece.samples[None], sample[None, None])
-        ratios = _evaluated(model, mixed, piece.at, n_threads)
-        total += weight * (ratios[:, one] - ratios[:, other])
-    return total
+    pairs = zip(*_backgrounds(model), strict=True)
+    mean: Array = sum(weight * _ratio(model, piece, masks, sample, one, other, n_threads) for sample, weight in pairs)
+    return mean
+
+
+def _ratio(
+    model: Model, piece: _Piece, masks: npt.NDArray[np.bool_], sample: Array, one: int, other: int, n_threads: int
+) -> Array:
+    """Log ratio of two states, with the values of a typical sample outside the mask."""
+    mixed = np.where(masks[:, None, :], piece.samples[None], sample[None, None])
+    ratios = _evaluated(model, mixed, piece.at, n_threads)
+    return ratios[:, one] - ratios[:, other]
 
 
 def _by_member(model: Model, piece: _Piece, one: int, other: int, n_threads: int) -> dict[str, float]:
