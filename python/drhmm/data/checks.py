@@ -151,9 +151,9 @@ def as_samples(values: Any, name: str = "X") -> Array:
         ". Reshape your data: array.reshape(-1, 1) for a single column, or a list of two-dimensional arrays for "
         "several sequences",
     )
-    for size, what in zip(samples.shape, ("sample", "feature"), strict=True):
-        if size == 0:  # the words of scikit-learn
-            raise ValueError(f"{name} is empty: 0 {what}(s) (shape={samples.shape}) while a minimum of 1 is required.")
+    if samples.size == 0:
+        what = "feature" if len(samples) else "sample"  # the words of scikit-learn
+        raise ValueError(f"{name} is empty: 0 {what}(s) (shape={samples.shape}) while a minimum of 1 is required.")
     infinite = _core.first_infinite(samples)
     if infinite >= 0:
         row, column = divmod(infinite, samples.shape[1])

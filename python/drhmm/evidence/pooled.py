@@ -104,14 +104,14 @@ class PooledEvidence(FrozenArrays):
 
     def log_ratios(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Log w_i(y_t), shape (T, S); NaN rows for missing frames."""
-        return self._native.log_ratios(samples, lengths, n_threads, single=single)
+        return self._native.log_ratios(samples, lengths, n_threads, False, single)
 
     def log_ratios_with_novelty(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Log w_i(y_t) and log w_*(y_t), shape (T, S + 1).
 
         With `novelty`, sum_i p_i w_i = 1; otherwise w_* = q_*^kappa, q_* = 1 - sum_i q_i in [floor, 1].
         """
-        return self._native.log_ratios(samples, lengths, n_threads, with_novelty=True, single=single)
+        return self._native.log_ratios(samples, lengths, n_threads, True, single)
 
     def log_ratios_at(self, pieces: Array, at: int, n_threads: int) -> Array:
         """Log ratios (n, S) at the time step `at` of pieces (n, L, d) of sequences.
