@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import drhmm
 from drhmm import DensityRatioHMM, _core, recursion
+from drhmm.evidence.pool_members import ContextMember
+from drhmm.evidence.pooled import pooled_evidence
 from drhmm.features.context import N_KERNELS, Context, learn_context, rows_ahead
 from drhmm.features.frames import learn_framing
 from drhmm.reference import context as reference
@@ -76,6 +78,17 @@ class TestFeatures:
         changed = samples.copy()
         changed[60:] += 5.0
         assert_array_equal(context.features(changed, [100])[:60], context.features(samples, [100])[:60])
+
+    @pytest.mark.parametrize("n_states", [2, 5])
+    def test_members_read_them_as_in_numpy(self, n_states):
+        samples = RANDOM.normal(size=(300, 3))
+        past = context_of(samples)
+        center, spread = RANDOM.normal(size=past.size), 0.1 + RANDOM.random(past.size)
+        intercept, prior = np.full(n_states, 1 / n_states), np.full(n_states, 1 / n_states)
+        member = ContextMember(center, spread, intercept, RANDOM.normal(size=(past.size, n_states)) / 50, 0.1)
+        evidence = pooled_evidence(learn_framing(samples, 1, True), prior, 0.02, [member], past=past)
+        ratios = np.maximum(member.estimates(past.features(samples, [300])) / prior, evidence.least_ratio)
+        assert_allclose(evidence.log_ratios(samples, [300], 1), np.log(ratios), atol=1e-10)
 
     def test_rows_ahead_stay_in_their_sequence(self):
         assert rows_ahead([3, 4], 2).tolist() == [2, 2, 2, 5, 6, 6, 6]

@@ -148,8 +148,34 @@ def ratio_arguments(random, d, s, b, window):
     return arguments | {"kernel_scale": 1.0, "additive_scale": 0.5, "gaussian_scale": 0.5}
 
 
+def context_arguments(random, d):
+    arguments = {"mean": np.zeros(d), "scale": np.ones(d), "windows": [2, 5], "kinds": int(random.integers(1, 4))}
+    return arguments | {"signs": random.integers(-1, 2, size=(d, 252)).astype(float), "bias": random.normal(size=252)}
+
+
+def context(random, n, d, s, b):
+    """Features of the past, and the outputs of its convolutions."""
+    arguments = {**context_arguments(random, d), "samples": random.normal(size=(n, d)), "lengths": [n] if n else []}
+    arguments |= {"first": 0, "count": n, "outputs": bool(random.integers(2))}
+
+    def call(samples, lengths, first, count, outputs, **rest):
+        _core.Context(**rest).features(samples, lengths, first, count, outputs=outputs)
+
+    return call, arguments
+
+
+def past_members(random, d, s):
+    """Members that read the context, in half of the cases."""
+    if random.random() < 0.5:
+        return {}
+    arguments = context_arguments(random, d)
+    past, size = _core.Context(**arguments), d * (1 + 2 * arguments["kinds"]) + 252
+    member = (np.zeros(size), np.ones(size), np.full(s, 1 / s), 0.01 * random.normal(size=(size, s)), 0.5)
+    return {"context_features": past, "context": member} | ({"ahead": member} if random.random() < 0.5 else {})
+
+
 def pooled_ratio(**given):
-    """A ratio of all three members, whose arrays are given by name."""
+    """A ratio of all three members, whose arrays are given by name, and of those of the context."""
     members = {
         "kernel": ("centers", "sigma", "theta", "kernel_scale"),
         "additive": ("low", "high", "edges", "intercept", "slopes", "steps", "additive_scale"),
@@ -162,9 +188,10 @@ def pooled_ratio(**given):
 def ratio(random, n, d, s, b):
     arguments = ratio_arguments(random, d, s, b, int(random.integers(1, 3)))
     arguments |= {"samples": random.normal(size=(n, d)), "lengths": [n] if n else [], "n_threads": 2, "single": False}
+    past = past_members(random, d, s)
 
     def call(samples, lengths, n_threads, single, **rest):
-        made = pooled_ratio(**rest)
+        made = pooled_ratio(**rest, **past)
         made.estimates(samples, lengths, n_threads, single)
         made.log_ratios(samples, lengths, n_threads, with_novelty=True, single=single)
 
@@ -173,7 +200,7 @@ def ratio(random, n, d, s, b):
 
 def streams(random, n, d, s, b):
     window, lag = int(random.integers(1, 3)), int(random.integers(0, 3))
-    made = pooled_ratio(**ratio_arguments(random, d, s, b, window))
+    made = pooled_ratio(**ratio_arguments(random, d, s, b, window), **past_members(random, d, s))
     arguments = {**chain(random, s), "mean": np.zeros(d), "scale": np.ones(d), "window": window, "n_known": s}
     arguments |= {"lag": lag, "n": max(n, 1), "samples": random.normal(size=(max(n, 1), d))}
     arguments |= {"active": np.ones(max(n, 1), dtype=bool), "dt": np.ones(max(n, 1), dtype=np.int64), "n_threads": 2}
@@ -200,7 +227,8 @@ def streams(random, n, d, s, b):
 
 def stepping(random, n, d, s, b):
     """One frame after the other, by the function that streams call."""
-    made = pooled_ratio(**ratio_arguments(random, d, s, b, 1)) if random.random() < 0.5 else None
+    given = {**ratio_arguments(random, d, s, b, 1), **past_members(random, d, s)}
+    made = pooled_ratio(**given) if random.random() < 0.5 else None
     model = {"chain": _core.Chain(**chain(random, s)), "mean": np.zeros(d), "scale": np.ones(d), "window": 1}
     model |= {"n_known": s, "lag": n % 3}
     arguments = {"x": random.normal(size=d), "dt": int(random.integers(1, 4))}
@@ -262,6 +290,7 @@ CALLS = (
     gram,
     solve,
     pickled,
+    context,
     ratio,
     ratio,
     streams,
