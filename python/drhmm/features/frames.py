@@ -101,8 +101,9 @@ def learn_framing(
 
 
 def _mean_and_deviation(shifted: Array) -> tuple[Array, Array]:
-    offset = np.nanmean(shifted, axis=0)
-    return offset, np.nanstd(shifted - offset, axis=0)
+    # One column at a time, so that no copy has the size of the data.
+    offset = np.array([np.nanmean(column) for column in shifted.T])
+    return offset, np.array([np.nanstd(column - mean) for column, mean in zip(shifted.T, offset, strict=True)])
 
 
 #: Number of kernel centres for n_basis="auto": at least, per state, and at most.

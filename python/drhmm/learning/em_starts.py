@@ -14,6 +14,7 @@ from .. import _core
 from ..chain.transitions import ChainRules
 from ..data.checks import Array
 from ..features.frames import choose_centers, median_distance
+from ..system.calls import limited_threads
 from ..tuning.kernel_search import START_SIGMA
 from .em import Update, clamped, run_em, start_counts
 from .training_frames import TrainingFrames
@@ -95,7 +96,8 @@ def _clusters(
     features: Array, context: int, training: TrainingFrames, rules: ChainRules, random_state: np.random.RandomState
 ) -> Array:
     """One-hot clusters of averaged features, ordered by labels or transitions."""
-    with warnings.catch_warnings():
+    # OpenMP spins while it waits, which costs several times the work on a busy machine.
+    with warnings.catch_warnings(), limited_threads(1):
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different frames than states
         kmeans = KMeans(training.n_states, n_init=REPEATS, random_state=random_state)
         averages = _averages(features, training, context)

@@ -78,7 +78,8 @@ class TrainingFrames:
                 f"and the sequences have lengths {sequences.lengths[:10]}"
             )
         _warn_of_missing_frames(sequences, framing.window, len(self.rows))
-        self.frames, self.samples = np.ascontiguousarray(frames[self.rows]), sequences.samples
+        self.frames = frames if len(self.rows) == len(frames) else np.ascontiguousarray(frames[self.rows])
+        self.samples = sequences.samples
         sequence = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)[self.rows]
         self.codes, self.n_states, self.lengths = codes, n_states, sequences.lengths
         self.folds = folds_of(sequence, codes[self.rows], n_states)
