@@ -33,7 +33,7 @@ labels_only = DensityRatioHMM(sigma="default", rho="default", transmat=with_all.
 labels_only.fit(X[known], y[known], lengths=lengths)
 
 # %%
-# The background is what one time step says about the state, before the chain has a word.
+# The background shows the evidence of a single time step, without the chain.
 
 grid = np.stack(np.meshgrid(np.linspace(-1.7, 2.7, 120), np.linspace(-1.2, 1.7, 80)), axis=-1)
 colors = LinearSegmentedColormap.from_list("states", [COLORS[0], "white", COLORS[1]])

@@ -2,8 +2,8 @@
 More data than memory: Dask
 ===========================
 
-What is learned from labelled time steps is a sum over time steps, so that a cluster adds up the statistics of its
-partitions; prediction runs on partitions that hold whole sequences. This example runs on the threads of one machine;
+The statistics of labelled time steps are sums, so a cluster adds up those of its partitions. Prediction runs on
+partitions of whole sequences. This example runs on the threads of one machine;
 with a ``distributed.Client`` the same lines run on a cluster (see :doc:`/ecosystem`).
 """
 

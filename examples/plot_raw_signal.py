@@ -2,9 +2,9 @@
 A raw signal
 ============
 
-An accelerometer gives 25 samples a second while somebody rests, walks, climbs stairs and runs. What tells the
-activities apart is the wave, not the sample: a value near zero can belong to any of them. The *context* looks at the
-past of each time step: at means, spreads and changes over windows, and at short convolutions.
+An accelerometer gives 25 samples per second while somebody rests, walks, climbs stairs and runs. The activities differ
+in the wave, not in the single sample: a value near zero can belong to any of them. The *context* describes the past of
+each time step by means, spreads and changes over windows, and by short convolutions.
 """
 
 # %%

@@ -1,6 +1,6 @@
 """
-What one step of the chain does to a ratio
-==========================================
+One step of the chain on a ratio
+================================
 
 Two states, which are kept with probability a. Between two time steps the chain takes the ratio of their probabilities
 towards 1, the more the less it trusts that the state has stayed: the first figure of the paper.

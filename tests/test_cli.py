@@ -1233,7 +1233,7 @@ FORGED = {
     "a time without times": (
         lambda state, one: one.update(last=5),
         {},
-        "the time 5, which is none of this run",
+        "the time 5, which this run cannot have",
     ),
     "the same sequence twice": (
         lambda state, one: state["streams"].append(one),
@@ -1243,7 +1243,7 @@ FORGED = {
     "a name without names": (
         lambda state, one: one.update(sequence="x"),
         {},
-        "the sequence 'x', which is none",
+        "the sequence 'x', which this run cannot have",
     ),
     "no name among names": (
         lambda state, one: one.update(sequence=None),

@@ -459,7 +459,7 @@ def suggest_labels(
     random_state: Any = None,
     n_threads: int | None = None,
 ) -> IntoDataFrameT:
-    """What to label next, as a table with a row for each stretch, the most helpful first.
+    """Suggest stretches to label next, as a table with the most helpful first.
 
     Parameters
     ----------

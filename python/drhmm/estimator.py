@@ -70,10 +70,10 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         Weight of each class, as in scikit-learn. It multiplies the weights of its time steps when ratios are learned,
         and of the transitions into it. A class with more weight is predicted more often.
     context : int, "auto" or None
-        What the past of a time step says: means, spreads and changes of its columns over windows, and convolutions, as
-        a further member of the pool. "auto": windows of 5, 17 and 65 samples up to twice the mean stay, if labels are
-        complete. An integer: the longest window, in time steps. None: every time step is seen by itself, or with its
-        `window`.
+        Features of the past of a time step: means, spreads and changes of its columns over windows, and convolutions,
+        as a further member of the pool. "auto": windows of 5, 17 and 65 samples up to twice the mean stay,
+        if labels are complete. An integer: the longest window, in time steps. None: every time step by itself, or with
+        its `window`.
     durations : {"auto", "geometric", "negative-binomial"}
         How long states last. Stays of a plain chain are geometric: the shortest are the most frequent.
         "negative-binomial" learns the shape of the stays of each state. It keeps the shapes only if they label held-out
@@ -140,7 +140,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         Whether a fit with some labels learns from the other rows, too. "auto" hides labels and uses the other rows only
         if EM then predicts the hidden labels well, and better than the labelled rows alone do.
     Novelty
-        What the state for the unknown is like; these need ``novelty=True``.
+        The state for the unknown; these need ``novelty=True``.
     novelty_rate : float
         Probability that something unknown begins at a time step.
     novelty_duration : float
@@ -151,7 +151,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         duration say. It works with all ratios, and `Model.alarm` needs it. "paper" takes what the estimates of kernel
         least squares leave to 1, with kernels as the only ratio.
     Computing
-        What a fit may use and show.
+        Threads and progress.
     n_threads : int, optional
         Threads; all cores, or DRHMM_NUM_THREADS, by default.
     verbose : bool
@@ -173,7 +173,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     prior_shift_ : float
         How much class shares count beside the ratios, in units of `evidence_scale_`.
     scale_reason_ : str
-        What scales, temper and shift were learned from, in words.
+        The data that scales, temper and shift were learned from, in words.
     centers_, theta_, sigma_, rho_ : ndarray, ndarray, float, float
         Kernel centres, coefficients, width and regularisation, if kernels take part.
     unlabelled_reason_ : str

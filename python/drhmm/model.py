@@ -89,7 +89,7 @@ class Model(Inference):
     >>> model.tuned("filter").tunings["smooth"] == model.tunings["filter"]
     True
 
-    What is far from everything known, and why a time step has its label:
+    Find time steps far from everything known, and explain a label:
 
     >>> strange = [X[0], [X[0, 0], 50.0], [X[0, 0], 50.0]]
     >>> bool(model.novelty_score(strange)[1] > 0), bool(model.novelty_proba(strange)[-1] > 0.5)
@@ -250,9 +250,9 @@ class Model(Inference):
 
         Notes
         -----
-        The past is what the time steps before say, by way of the chain; the future is how the time steps after change
-        the log odds. Of the time step, columns have Shapley values: what a column adds to the log ratio of typical
-        frames when it takes its value, on average over all orders of the columns. They are exact for up to nine
+        The past has the evidence of earlier time steps, by way of the chain; the future is the change of the log odds
+        by later ones. For the time step itself, columns have Shapley values: the change of the log ratio of typical
+        frames when the column takes its value, on average over all orders of the columns. They are exact for up to nine
         columns, and from 64 orders for more (fewer beyond 75), where they still sum to the log ratio.
         """
         from .judging.explanation import explain
@@ -301,7 +301,7 @@ class Model(Inference):
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> list[Suggestion]:
-        """What to label next: stretches that are uncertain, and like many others that are.
+        """Suggest stretches to label next: uncertain, and similar to many uncertain ones.
 
         Parameters
         ----------
@@ -351,7 +351,7 @@ class Model(Inference):
         per : float or str
             Time steps, or a time such as "7d", "12 hours", "10min" or "30s".
         hold_off : float or str, optional
-            What ends an alarm: so many time steps, or so much time, without evidence above the level. By default
+            An alarm ends after this many time steps, or this much time, without evidence above the level. By default
             "10min"; where the time of a time step is not known, as many time steps as the unknown lasts
             (`novelty_duration`).
         normal : array of shape (T, d), or list of such arrays, optional

@@ -124,7 +124,7 @@ class Followed:
             raise SnapshotError("an entry is not that of a sequence")
         sequence, last, waiting, times = (entry[name] for name in ("sequence", "last", "waiting", "times"))
         if not _is_name(sequence, options["sequence"]):
-            raise SnapshotError(f"an entry has the sequence {shown(sequence)}, which is none of this run")
+            raise SnapshotError(f"an entry has the sequence {shown(sequence)}, which this run cannot have")
         try:
             stream = model.resume(base64.b64decode(entry["snapshot"], validate=True))
         except (TypeError, binascii.Error):
@@ -138,7 +138,7 @@ class Followed:
             raise SnapshotError(f"the times of an alarm are {shown(times)}")
         for time in (last, *waiting, *times.values()):
             if not _is_time(time, options["time"]):
-                raise SnapshotError(f"an entry has the time {shown(time)}, which is none of this run")
+                raise SnapshotError(f"an entry has the time {shown(time)}, which this run cannot have")
         if waiting and waiting[-1] != last:
             raise SnapshotError(
                 f"the last time step that waits has the time {shown(waiting[-1])}, and not {shown(last)}"

@@ -50,8 +50,8 @@ class Evaluation(Shown):
     classes : ndarray of shape (S,)
         The labels.
     accuracy, macro_f1 : float
-        Share of time steps whose likeliest label is right, and the mean F1 of the classes that occur. What always
-        saying the most frequent class would reach is ``baseline``.
+        Share of time steps whose likeliest label is right, and the mean F1 of the classes that occur. ``baseline``
+        is the accuracy of always predicting the most frequent class.
     log_loss, calibration_error : float
         Mean of -log p(true label), and the expected calibration error of the likeliest label in ten bins.
     precision, recall, f1 : ndarray of shape (S,)
@@ -68,7 +68,7 @@ class Evaluation(Shown):
     n_frames, n_left_out : int
         Time steps with a label, which count, and time steps without.
     samples, posteriors, truth, lengths, dt
-        What pictures are drawn from: samples (T, d) and posteriors (T, S), the code of each true label (-1: unknown),
+        The data of the pictures: samples (T, d) and posteriors (T, S), the code of each true label (-1: unknown),
         the lengths of the sequences, and the steps that lead to each row (None: all are 1).
     model : Model
         The model; that of `cross_validate` has learned from all sequences.
@@ -146,7 +146,7 @@ class Evaluation(Shown):
 
     @property
     def hint(self) -> str | None:
-        """What to do where rows were learned from, or where smoothing is worse than what knows less."""
+        """Advice for rows that were learned from, or for smoothing that does harm."""
         if self.learned_share > MOST_LEARNED:
             return (
                 f"hint: the model learned from about {self.learned_share:.0%} of these rows, and the figures say how "

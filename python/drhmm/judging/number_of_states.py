@@ -51,7 +51,7 @@ class StateNumbers(Shown):
     unit_gains : ndarray of shape (K, units)
         Mean gain of every held-out unit, a whole sequence or a long block of one.
     units : str
-        What the units are, in words.
+        The kind of the units, in words.
     reason : str
         Why this number and not that of the largest gain, in words.
 

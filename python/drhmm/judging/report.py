@@ -118,7 +118,7 @@ def _scrolled(table: TextTable) -> str:
 
 
 def _in_words(evaluation: Evaluation) -> list[str]:
-    """What matters, for somebody who reads no further."""
+    """The most important results in a few sentences."""
     labels, confusion, counts = evaluation.labels, evaluation.confusion, evaluation.confusion.sum(axis=1)
     whole = len(evaluation.lengths)
     rows = f"{evaluation.n_frames:,} time steps" + (f" in {whole:,} sequences" if whole > 1 else "")

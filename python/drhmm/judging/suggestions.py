@@ -1,4 +1,4 @@
-"""What to label next: stretches whose labels would help a model most."""
+"""Suggestions of stretches to label next, because their labels would help most."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MEDIAN_FRAMES = 300
 class Suggestion:
     """Time steps ``begin`` to ``end``, end excluded, of a sequence, whose labels would help.
 
-    ``label`` is what the model takes most of them for, ``uncertainty`` the mean entropy of their posteriors, in nats.
+    ``label`` is the most frequent prediction, ``uncertainty`` the mean entropy of their posteriors, in nats.
 
     Examples
     --------

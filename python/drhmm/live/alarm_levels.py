@@ -1,4 +1,4 @@
-"""Levels of alarms: at which normal time steps have as many alarms as were asked for."""
+"""Alarm levels for a number of false alarms in normal data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .alarms import MARGIN, Alarm
 if TYPE_CHECKING:
     from ..model import Model
 
-#: What ends an alarm by default, where the time of a frame is known.
+#: Default hold-off, if the time of a step is known.
 HOLD_OFF = "10min"
 
 #: Declustered peaks that a level is extrapolated from, where there are so many. On ten seeds of `datasets.sensors`, one
@@ -28,14 +28,14 @@ N_PEAKS = 40
 #: False alarms expected in the normal data from which on their own quantile is the level.
 REACH = 10
 
-#: How fast levels are lowered until there are as many alarms as asked for.
+#: Factor of the levels in the search.
 FACTOR = 1.25
 
 
 def make_alarm(
     model: Model, excursions: Excursions, false_alarms: Any, per: Any, hold_off: Any, step: Any, source: str
 ) -> Alarm:
-    """Levels from excursions of normal time steps; `source` says in a warning what these are."""
+    """Set levels by excursions of normal time steps; `source` names them in warnings."""
     step = as_step(step)
     if hold_off is None:
         assert model.novelty is not None
@@ -83,10 +83,10 @@ def make_alarm(
 
 
 class _Search:
-    """Levels at which alarms in normal data are as many as asked for.
+    """Levels with the wanted number of alarms in normal data.
 
-    One number stands for both levels: so many excursions are above that of the sum, and so many above that of single
-    frames.
+    One number stands for both levels: this many excursions are above the level of the sum, and as many above that of
+    single frames.
     """
 
     def __init__(self, excursions: Excursions, hold_off: int) -> None:
@@ -101,12 +101,12 @@ class _Search:
             else np.empty((0, 2))
         )
         self._ordered = np.vstack([-np.sort(-self._heights, axis=0), [0.0, 0.0]])
-        # Of lower excursions some are missing.
+        # Some lower excursions are missing.
         self._last = float(np.searchsorted(-self._ordered[:, 1], -excursions.least, side="right") - 1)
         self._n_above = self._last
 
     def levels(self, n_above: float | None = None) -> tuple[float, float]:
-        """The levels of the sum and of single frames, between those of two excursions if the number is no integer."""
+        """Return both levels, interpolated between excursions for a fraction."""
         place = self._n_above if n_above is None else n_above
         rest, rank = math.modf(place)
         low, high = self._ordered[min(int(rank) + 1, len(self._ordered) - 1)], self._ordered[int(rank)]
@@ -114,7 +114,10 @@ class _Search:
         return sum_level, frame_level
 
     def lower_until(self, expected: float) -> int:
-        """Go to the lowest levels with fewer alarms than expected; how many there can be, as far as that is known."""
+        """Lower the levels as long as alarms are fewer than expected.
+
+        Return how many there can be, as far as the excursions show it.
+        """
         below, above, n_most = 0.0, max(1.0, expected / 2), 0
         while True:
             above = min(above, self._last)
@@ -136,7 +139,7 @@ class _Search:
         return n_most
 
     def beyond(self, expected: float) -> tuple[float, float]:
-        """Levels from generalised Pareto tails of the highest declustered peaks, either for half of the alarms."""
+        """Levels from Pareto tails of the highest peaks, each for half of the alarms."""
         self.lower_until(REACH)
         reached = self.levels()
         self.lower_until(N_PEAKS)
@@ -149,12 +152,12 @@ class _Search:
         return levels[0], levels[1]
 
     def _count(self, n_above: float) -> int:
-        """Alarms in the normal data."""
+        """Count the alarms in the normal data."""
         return _core.count_alarms((*self.levels(n_above), self._hold_off, 1), self._places, self._values)
 
 
 def _declustered(places: Array, heights: Array, hold_off: int) -> Array:
-    """Heights of clusters: excursions of one sequence that are at most `hold_off` time steps apart are of one."""
+    """Heights of clusters of excursions at most `hold_off` time steps apart."""
     if len(places) == 0:
         return np.empty(0)
     sequence, first, size = places.T

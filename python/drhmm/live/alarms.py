@@ -1,4 +1,4 @@
-"""Alarms in the user's units: so many false ones in so much time, from what normal time steps did."""
+"""Alarms with a given rate of false alarms."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..data.user_warnings import warn
 if TYPE_CHECKING:
     from ..model import Model
 
-#: How far above its level the cumulative sum counts: what is more would only delay the end of an alarm.
+#: Excess of the cumulative sum over its level; more would only delay the end of an alarm.
 MARGIN = 1.0
 
-#: Alarms in data that were promised to have hardly any: how unlikely so many must be before the levels are too low.
+#: P-value of the number of alarms in quiet data below which the levels are too low.
 TOO_UNLIKELY = 1e-3
 
-#: Share of the rows in which a column may be missing without a warning.
+#: Share of missing rows of a column without a warning.
 MOST_MISSING = 0.1
 
-#: What a frame may be above: nothing, the level of the sum, or that of single frames.
+#: The exceeded level of a frame: none, that of the sum, or that of single frames.
 CAUSES = ("", "sum", "frame")
 
 
@@ -59,7 +59,9 @@ class Episode:
 
 @dataclass(frozen=True)
 class AlarmHealth:
-    """Whether quiet data have as many alarms as were promised. Made by `Alarm.health` and by streams.
+    """The number of alarms in quiet data beside the promised one.
+
+    Made by `Alarm.health` and by streams.
 
     Attributes
     ----------
@@ -79,7 +81,7 @@ class AlarmHealth:
 
     @property
     def is_good(self) -> bool:
-        """Whether the alarms agree with the promise: False where the probability is below 0.001."""
+        """Whether the alarms agree with the promise: p-value of at least 0.001."""
         return self.pvalue >= TOO_UNLIKELY
 
     def __str__(self) -> str:
@@ -94,12 +96,12 @@ class AlarmHealth:
 
 @dataclass(frozen=True)
 class Alarm:
-    """When to wake somebody: levels of evidence that normal time steps exceed as often as was asked for.
+    """Levels of evidence that normal time steps exceed at a chosen rate.
 
-    Made by `Model.alarm`. An alarm begins at a time step at which the cumulative sum of evidence for the unknown,
-    c_t = max(0, c_{t-1} + log w_*), is above ``sum_level``, or log w_* itself above ``frame_level``. It ends when
-    neither has been for ``hold_off`` time steps. The sum is never more than 1 nat above its level: what has been going
-    on for long ends as soon as the evidence does.
+    Made by `Model.alarm`. An alarm begins at a time step at which the cumulative sum of evidence for the unknown, c_t =
+    max(0, c_{t-1} + log w_*), is above ``sum_level``, or log w_* itself above ``frame_level``. It ends when neither has
+    been for ``hold_off`` time steps. The sum is never more than 1 nat above its level, so that a long alarm ends as
+    soon as its evidence.
 
     Attributes
     ----------
@@ -110,7 +112,7 @@ class Alarm:
     hold_off : int
         Time steps that end an alarm.
     false_alarms, per : float
-        What was asked for: so many false alarms in so many time steps.
+        The chosen rate: this many false alarms in this many time steps.
     n_normal : int
         Normal time steps that the levels come from.
 
@@ -140,18 +142,18 @@ class Alarm:
 
     @property
     def levels(self) -> tuple[float, float, int, int]:
-        """For the native core, with the time steps of an alarm that count as another one in `health`."""
+        """Return the levels for the native core, and the time steps per alarm of `health`."""
         assert self.model.novelty is not None
         span = max(self.hold_off, round(self.model.novelty.duration), 1)
         return self.sum_level, self.frame_level, self.hold_off, span
 
     def numbers(self) -> tuple[float, ...]:
-        """Everything but the model."""
+        """Return everything except the model."""
         return self.sum_level, self.frame_level, self.hold_off, self.false_alarms, self.per, self.n_normal
 
     @classmethod
     def from_numbers(cls, model: Model, numbers: Any) -> Alarm:
-        """The opposite of `numbers`."""
+        """Restore an alarm from `numbers`."""
         sum_level, frame_level, hold_off, false_alarms, per, n_normal = (float(number) for number in numbers)
         if not (0 <= hold_off <= LARGEST and hold_off.is_integer() and n_normal >= 0 and n_normal.is_integer()):
             raise ValueError(f"an alarm has hold_off {hold_off:g} and {n_normal:g} normal time steps")
@@ -162,16 +164,16 @@ class Alarm:
     def episodes(
         self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
     ) -> list[Episode]:
-        """The alarms in sequences of samples; parameters as in `Model.predict_proba`.
+        """Find the alarms in samples; parameters as in `Model.predict_proba`.
 
-        Time steps are counted from the begin of their sequence. The last episode of a sequence may still be going on.
-        A time step with a missing value has no evidence, so that no alarm begins there: a warning names a column that
-        is missing in a tenth of the rows or more.
+        Time steps count from the start of their sequence. The last episode of a sequence may still be going on. A time
+        step with a missing value has no evidence, so that no alarm begins there: a warning names a column that is
+        missing in a tenth of the rows or more.
         """
         return self._episodes_of(self.model.read(X, lengths, sequence_id, dt), n_threads)
 
     def _episodes_of(self, sequences: Sequences, n_threads: int | None = None) -> list[Episode]:
-        """The same from sequences that have been read."""
+        """Find the alarms in sequences."""
         _warn_of_missing(sequences.samples, self.model.feature_names)
         return [
             episode
@@ -180,7 +182,7 @@ class Alarm:
         ]
 
     def _scored(self, sequences: Sequences, n_threads: int | None) -> Iterator[tuple[Array, Steps | None, Array]]:
-        """Log w_*, gaps and samples of each sequence."""
+        """Return log w_*, gaps and samples of each sequence."""
         logs = self.model._log_evidence(sequences, thread_count(n_threads))
         first = 0
         for length in sequences.lengths:
@@ -191,7 +193,10 @@ class Alarm:
     def follow(
         self, scores: Array, dt: Steps | None = None, samples: Array | None = None, sequence: int = 0
     ) -> tuple[Array, list[Episode]]:
-        """The cumulative sum of scores (T,) of one sequence, and the episodes, with columns if there are samples."""
+        """Return the cumulative sum of scores (T,) and the episodes of one sequence.
+
+        Episodes have columns if there are samples.
+        """
         sums, found, _ = _core.follow_alarm(self.levels, scores, dt)
         framing, episodes = self.model.evidence.framing, []
         for one in found:
@@ -203,13 +208,13 @@ class Alarm:
         return sums, episodes
 
     def episode(self, found: tuple[Any, ...], frames: Array | None, sequence: int = 0) -> Episode:
-        """What the native core found, with columns from frames (k, D) of the highest evidence if there are any."""
+        """Convert a native episode; columns come from frames (k, D) if there are any."""
         begin, end, peak, score, cause, _ = found
         columns = () if frames is None else self._columns_of(frames)
         return Episode(sequence, begin, end, peak, score, columns, CAUSES[cause])
 
     def _columns_of(self, frames: Array) -> tuple[tuple[str | int, float], ...]:
-        """Columns and their shares of the evidence of frames (k, D), the largest first, until nine tenths are told."""
+        """Columns with their shares of the evidence of frames (k, D), up to nine tenths."""
         names = self.model.feature_names
         parts = self.model._novelty_evidence.by_column(frames).reshape(-1, self.model.n_features)
         sums = np.maximum(parts.sum(axis=0), 0.0)
@@ -223,9 +228,9 @@ class Alarm:
     def recalibrate(
         self, normal: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
     ) -> Alarm:
-        """The same promise with levels from other normal data, such as a short stretch of another day.
+        """Set the levels by other normal data, such as a short stretch of another day.
 
-        Parameters are as in `Model.alarm`. The model stays as it is.
+        Parameters are as in `Model.alarm`. The model does not change.
         """
         return self.model.alarm(
             self.false_alarms,
@@ -241,7 +246,10 @@ class Alarm:
     def health(
         self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
     ) -> AlarmHealth:
-        """Whether recent quiet data have as many alarms as were promised; parameters as in `Model.predict_proba`."""
+        """Compare the alarms in recent quiet data with the promise.
+
+        Parameters are as in `Model.predict_proba`.
+        """
         n_alarms, n_steps = 0, 0
         for scores, steps, _ in self._scored(self.model.read(X, lengths, sequence_id, dt), n_threads):
             n_alarms += _core.follow_alarm(self.levels, scores, steps)[2]
@@ -249,7 +257,7 @@ class Alarm:
         return self.compared(n_alarms, n_steps)
 
     def compared(self, n_alarms: int, n_steps: int) -> AlarmHealth:
-        """So many alarms in so many time steps beside the promise."""
+        """Compare a number of alarms in a number of time steps with the promise."""
         from scipy.special import gammainc
 
         expected = self.false_alarms / self.per * n_steps
@@ -258,7 +266,7 @@ class Alarm:
 
 
 def _warn_of_missing(samples: Array, names: Sequence[str] | None) -> None:
-    """Warn of the column that is missing most often, if it is so in many rows."""
+    """Warn of the column with the most missing values."""
     missing = np.isnan(samples).sum(axis=0)
     worst = int(missing.argmax())
     if missing[worst] >= max(MOST_MISSING * len(samples), 1):

@@ -1,4 +1,4 @@
-"""The state of streams as bytes: a header, plain arrays and a checksum, bound to one model by its fingerprint."""
+"""Snapshots: a header, arrays and a checksum, bound to a model by fingerprint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHECKSUM_SIZE = 16
 _KINDS = ("stream", "batch")
 _NAMES = {"stream": "one stream", "batch": "a batch of streams"}
 
-#: Numbers of an alarm, integers of its state in a row, and frames of the highest evidence that it keeps.
+#: Number of reals of an alarm, of integers of its state per row, and of its frames of highest evidence.
 _ALARM_SIZE, _WATCH_COUNTS, _WITNESSES = 6, 14, 4
 
 #: The arrays of the native core by name; cpp/include/drhmm/stream/snapshot.hpp says what they hold. Those from
@@ -62,13 +62,13 @@ def _layout(
 
 
 def _sizes(model: Model) -> tuple[int, int, int, int, int]:
-    """Columns and states of the chain, window, columns of a sample, and samples that the context remembers."""
+    """Columns and states of the chain, window, columns of a sample, and history."""
     live = model.tuned("filter")
     return live.chain.n_columns, live.chain.n_states, model.window, model.n_features, live.evidence.history
 
 
 def pack(kind: str, model: Model, lag: int, state: State) -> bytes:
-    """The bytes of a state."""
+    """Serialise a state."""
     n_rows = len(state["live"])
     sizes, watched = _sizes(model), int(len(state["alarm"]) > 0)
     header = _HEADER.pack(
@@ -83,7 +83,7 @@ def pack(kind: str, model: Model, lag: int, state: State) -> bytes:
 
 
 def unpack(kind: str, model: Model, data: bytes) -> tuple[int, State]:
-    """The lag and the state in bytes that `pack` made for the same model."""
+    """Return the lag and the state in the bytes of `pack` for the same model."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a snapshot is bytes, got {type(data).__name__}")
     data = bytes(data)

@@ -1,4 +1,4 @@
-"""Live sequences on a model, one time step at a time: the same posteriors as batch inference, and a state to keep."""
+"""Live sequences: posteriors of batch inference, one time step at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Rows = npt.NDArray[np.int64]
 
 
 class _Live:
-    """Rows of the native core on a model; what a single stream and a batch of them share."""
+    """Native rows on a model: the common part of `Stream` and `StreamBatch`."""
 
     _KIND: str
     _DOOR: str  # the method of a model that makes them
@@ -65,11 +65,11 @@ class _Live:
 
     @property
     def lag(self) -> int:
-        """How many time steps an answer waits for."""
+        """Number of time steps that an answer waits for."""
         return self._lag
 
     def snapshot(self) -> bytes:
-        """The state as bytes: `Model.resume` or `Model.resume_batch` goes on from here, also in another process."""
+        """Save the state as bytes for `Model.resume` or `Model.resume_batch`."""
         numbers = () if self._alarm is None else self._alarm.numbers()
         state = self._live.state() | {"alarm": np.array(numbers, dtype=np.float64)}
         return snapshots.pack(self._KIND, self._model, self._lag, state)
@@ -86,7 +86,7 @@ class _Live:
         return self._alarm
 
     def _episode(self, row: int, is_ended: bool = False) -> Episode | None:
-        """The alarm of a row; its columns are attributed again only when a frame has higher evidence."""
+        """The alarm of a row; only higher evidence changes its columns."""
         alarm = self._watched()
         places, told = self._told.get((row, is_ended), ((), None))
         found = self._live.alarm(row, is_ended, places)
@@ -107,7 +107,7 @@ class _Live:
         raise_failure(report[0], row, frame, row if self._KIND == "batch" else frame, report[3])
 
     def _posterior(self, row: int, back: int = 0) -> Array:
-        """All states, the unknown last if there is one: p(x_t-back | y_1..y_t)."""
+        """Posterior p(x_t-back | y_1..y_t) of all states, the unknown last."""
         report, posterior = self._live.posterior(row, back)
         if report[0] != 0:
             self._raise(report, row, int(self._live.n_frames()[row]) - 1 - back)
@@ -136,7 +136,7 @@ class Stream(_Live):
         0 for filtering; with lag L the answer to a time step is given L time steps later, when those time steps are
         known, too.
     alarm : Alarm, optional
-        What `alarm` watches for, whatever the lag; that of `Model.with_alarm` by default.
+        The alarm to watch for, without the lag; by default that of `Model.with_alarm`.
 
     Examples
     --------
@@ -214,66 +214,72 @@ class Stream(_Live):
 
     @property
     def alarm(self) -> Episode | None:
-        """The alarm that is going on at the newest time step, as far as it is known; None if there is none."""
+        """The present alarm, as far as it is known, or None."""
         return self._episode(0)
 
     @property
     def ended_alarm(self) -> Episode | None:
-        """The alarm that the newest time step ended, if it did: nothing was above its level for the hold-off."""
+        """The alarm that ended at the newest time step, after its hold-off, or None."""
         return self._episode(0, is_ended=True)
 
     @property
     def alarm_sum(self) -> float:
-        """The cumulative sum of evidence that the alarm compares with its `sum_level`, at the newest time step."""
+        """The cumulative sum of evidence that the alarm compares with `sum_level`."""
         self._watched()
         return self._live.alarm_sum(0)
 
     @property
     def alarm_health(self) -> AlarmHealth:
-        """Whether there are as many alarms as were promised, over the time of the last eight: see `Alarm.health`."""
+        """The number of recent alarms beside the promised one; see `Alarm.health`.
+
+        It covers the time of the last eight promised alarms.
+        """
         return self._health(0)
 
     @property
     def n_frames(self) -> int:
-        """Time steps so far."""
+        """Number of time steps so far."""
         return int(self._live.n_frames()[0])
 
     @property
     def posterior(self) -> Array:
-        """Posterior of the newest time step given all so far, whatever the lag; before the first, of the start."""
+        """Posterior of the newest time step given all so far, without the lag.
+
+        Before the first time step, that of the start.
+        """
         return self._known(self._posterior(0))
 
     @property
     def label(self) -> Any:
-        """The most probable label of the newest time step, a plain value of Python; times stay those of numpy."""
+        """The most probable label of the newest time step, as a plain Python value."""
         return self._model.labels[int(self.posterior.argmax())]
 
     @property
     def novelty(self) -> float:
-        """Probability that the newest time step is of none of the known states."""
+        """Probability of the unknown at the newest time step."""
         self._model.check_novelty()
         return float(self._posterior(0)[-1])
 
     @property
     def lagged_novelty(self) -> float | None:
-        """The same for the time step that the last step answered, `lag` time steps ago; None while there is none."""
+        """Probability of the unknown `lag` time steps ago; None during the first ones."""
         self._model.check_novelty()
         return float(self._posterior(0, self._lag)[-1]) if self.n_frames > self._lag else None
 
     def pending(self) -> Array:
-        """Posteriors of the time steps that no step has answered yet given all so far, oldest first, shape (k, S).
+        """Posteriors of unanswered time steps given all so far, oldest first, (k, S).
 
-        The last min(lag, n_frames) time steps: what is left to say when a sequence ends. Changes nothing.
+        The last min(lag, n_frames) time steps, which are due when a sequence ends. Changes nothing.
         """
         return self._pending(0, self.n_frames)
 
     def pending_novelty(self) -> Array:
-        """Probability of none of the known states at the time steps of `pending`, shape (k,)."""
+        """Probability of the unknown at the time steps of `pending`, (k,)."""
         self._model.check_novelty()
         return np.array([self._posterior(0, back)[-1] for back in reversed(range(min(self._lag, self.n_frames)))])
 
     def reset(self) -> None:
-        """Forget every time step: the next one starts a new sequence."""
+        """Start a new sequence."""
         self._live.reset([0])
 
 
@@ -342,7 +348,7 @@ class StreamBatch(_Live):
         Parameters
         ----------
         X : array of shape (n, d)
-            One sample for each row; a NaN is a missing one. What stands in rows that are not active is ignored.
+            One sample for each row; a NaN is a missing one. Rows that are not active are ignored.
         active : array of bool, shape (n,), optional
             The rows for which a sample has come; for the others no time passes. All that are not retired by default.
         dt : int or array of int, shape (n,)
@@ -373,13 +379,13 @@ class StreamBatch(_Live):
 
     @property
     def alarm(self) -> list[Episode | None]:
-        """The alarm that is going on at the newest time step of each row, if there is one."""
+        """The present alarm of each row, or None."""
         self._watched()
         return [self._episode(row) for row in range(len(self))]
 
     @property
     def alarm_health(self) -> list[AlarmHealth]:
-        """Of each row, as in `Stream.alarm_health`."""
+        """The health of each row's alarms, as in `Stream.alarm_health`."""
         self._watched()
         return [self._health(row) for row in range(len(self))]
 
@@ -398,22 +404,22 @@ class StreamBatch(_Live):
 
     @property
     def live(self) -> npt.NDArray[np.bool_]:
-        """Rows that are not retired, shape (n,)."""
+        """The rows in use, shape (n,)."""
         return self._live.live()
 
     @property
     def n_frames(self) -> Rows:
-        """Time steps of each row so far, shape (n,)."""
+        """Number of time steps of each row so far, shape (n,)."""
         return self._live.n_frames()
 
     @property
     def posterior(self) -> Array:
-        """Posterior of the newest time step of each row given all so far, shape (n, S); NaN in retired rows."""
+        """Posterior of each row's newest time step, (n, S); NaN in retired rows."""
         return self._known(self._posteriors())
 
     @property
     def novelty(self) -> Array:
-        """Probability that the newest time step of each row is in none of the states, (n,); NaN in retired rows."""
+        """Probability of the unknown at each row's newest time step; NaN if retired."""
         self._model.check_novelty()
         return self._posteriors()[:, -1]
 
@@ -424,16 +430,16 @@ class StreamBatch(_Live):
         return posteriors
 
     def pending(self, row: int) -> Array:
-        """Posteriors of the time steps of a row that no step has answered yet, as `Stream.pending` gives them."""
+        """Posteriors of unanswered time steps of a row, as `Stream.pending`."""
         (row,) = self._checked_rows([check_integer(row, "row", low=0)])
         return self._pending(row, int(self.n_frames[row]))
 
     def add(self, n: int = 1) -> Rows:
-        """Begin n sequences and return their rows: those that were retired first, then new ones at the end."""
+        """Start n sequences and return their rows: retired rows first, then new ones."""
         return self._live.add(check_integer(n, "n", low=1, high=MOST_ROWS))
 
     def reset(self, rows: Any) -> None:
-        """Forget every time step of some rows: their next time step starts a new sequence."""
+        """Start new sequences in some rows."""
         self._live.reset(self._checked_rows(rows))
 
     def retire(self, rows: Any) -> None:
@@ -456,7 +462,7 @@ class StreamBatch(_Live):
 
 
 def resume_stream(model: Model, data: bytes) -> Stream:
-    """A stream that goes on from a snapshot."""
+    """Resume a stream from a snapshot."""
     lag, state = snapshots.unpack("stream", model, data)
     if len(state["live"]) != 1 or not state["live"][0]:
         raise SnapshotError("the snapshot does not hold one live sequence")
@@ -467,7 +473,7 @@ def resume_stream(model: Model, data: bytes) -> Stream:
 
 
 def resume_batch(model: Model, data: bytes, n_threads: int | None = None) -> StreamBatch:
-    """A batch of streams that goes on from a snapshot."""
+    """Resume a batch of streams from a snapshot."""
     lag, state = snapshots.unpack("batch", model, data)
     batch = StreamBatch(model, 0, lag, n_threads=n_threads, alarm=_saved_alarm(model, state))
     batch._restore(state)
@@ -475,7 +481,7 @@ def resume_batch(model: Model, data: bytes, n_threads: int | None = None) -> Str
 
 
 def _saved_alarm(model: Model, state: snapshots.State) -> Alarm | None:
-    """The alarm that the streams of a snapshot watched for."""
+    """Return the alarm in a snapshot."""
     numbers = state.pop("alarm")
     if len(numbers) == 0:
         return None

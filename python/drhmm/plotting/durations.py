@@ -32,7 +32,7 @@ def durations(
     Parameters
     ----------
     durations : Durations, or array of shape (S, S)
-        What was learned: ``model.durations``, or the transition matrix of a plain chain.
+        The learned durations: ``model.durations``, or the transition matrix of a plain chain.
     states : array of shape (T,), optional
         States as indices or as labels, such as those of the training data, -1, None or NaN where unknown.
     lengths : sequence of int, optional

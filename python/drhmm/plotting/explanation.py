@@ -45,7 +45,7 @@ def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     explained : Explanation
-        What `drhmm.Model.explain` found.
+        The result of `drhmm.Model.explain`.
     ax : matplotlib.axes.Axes, optional
         As in `roc`.
 
@@ -81,7 +81,7 @@ def ranking(ranked: ColumnRanking, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     ranked : ColumnRanking
-        What `drhmm.Model.rank_columns` found.
+        The result of `drhmm.Model.rank_columns`.
     ax : matplotlib.axes.Axes, optional
         As in `roc`.
 

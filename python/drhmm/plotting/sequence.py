@@ -77,7 +77,7 @@ def sequence(
     states : array of shape (T,), or mapping of str to such arrays, optional
         States, as indices or as labels, -1, None or NaN where unknown; drawn as a strip, or one for each name.
     name : str
-        What a single strip is called. The share of known time steps that a panel gets right is added to its name if a
+        The name of a single strip. The share of known time steps that a panel gets right is added to its name if a
         strip is called "true".
     names : sequence, optional
         Names of the states for the legend, such as ``model.classes``.

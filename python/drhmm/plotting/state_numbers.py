@@ -19,7 +19,7 @@ def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     numbers : StateNumbers
-        What `drhmm.select_states` found.
+        The result of `drhmm.select_states`.
     ax : matplotlib.axes.Axes, optional
         As in `roc`.
 

@@ -159,7 +159,7 @@ class HeldOutSmoothing:
     learns_shift : bool
         Whether the prior shift is learned with the scales.
     kind : {"smooth", "filter", "frame"}
-        What is judged: smoothed or filtered posteriors, or those of single frames, which know no chain.
+        The judged posteriors: smoothed or filtered posteriors, or those of single frames, which know no chain.
     prior : array of shape (S,), optional
         Class shares, for single frames.
     stages : Durations, optional
