@@ -31,7 +31,7 @@ class AnswerMemory {
     }
   }
 
-  // What was taken before.
+  // Memory taken before.
   static void give_back(void* memory) noexcept {
     Block* const block = reinterpret_cast<Block*>(static_cast<std::byte*>(memory) - kHeader);
     if (!keep(block)) release(block);
@@ -77,7 +77,7 @@ class AnswerMemory {
     return block;
   }
 
-  // Drops the oldest blocks to make room. False if there still is none.
+  // Drops the oldest blocks to make room. False if there still is no room.
   static bool keep(Block* block) noexcept {
     if (block->bytes > kMostKept) return false;
     Kept& all = kept();

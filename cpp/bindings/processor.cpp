@@ -40,7 +40,7 @@ PyModuleDef_Slot slots[] = {
 };
 
 PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_processor", "What the processor can do.", 0, functions, slots, nullptr, nullptr, nullptr};
+    PyModuleDef_HEAD_INIT, "_processor", "Features of the processor.", 0, functions, slots, nullptr, nullptr, nullptr};
 
 }  // namespace
 

@@ -121,7 +121,7 @@ std::unique_ptr<ChainEngine> engine_of(const ChainFacts& facts, const RowMatrix&
   return n >= 2 && n <= 8 ? kFixed[n - 2](facts, a) : dense_engine<0>(facts, a);
 }
 
-// What depends on the transitions of all states, and on the start.
+// Parts that depend on the transitions of all states, and on the start.
 void set_transitions(ChainFacts& facts, const RowMatrix& a) {
   constexpr double kMixing = 0x1p-20;
   facts.bits = smallest_in_bits(a.data(), a.size());

@@ -337,8 +337,8 @@ void PooledRatio::add_densities(const double* frames, Index n, double* values, d
   }
 }
 
-// out (n, columns) <- the evidence of the known states, and of the unknown if it is what the kernels leave. total: what
-// the context says, (n, S), and scratch memory after it.
+// out (n, columns) <- the evidence of the known states, and of the unknown if the kernels leave it. total: the log
+// ratios of the context, (n, S), and scratch memory after them.
 void PooledRatio::known(const double* frames, Index n, bool single, double* total, double* out, Index n_columns) const {
   const Index s = n_states(), d = framing_.frame_size();
   double *const values = total + aligned(n * s), *const rest = values + aligned(n * s);

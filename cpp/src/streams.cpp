@@ -196,7 +196,7 @@ Streams Snapshot::restored(const Streams& empty) const {
     }
     if (streams.levels()) restore_watch(i, streams);
     const Status status = streams.row(i).sequence.restore(streams.engine(), n_frames[row], wide[row] != 0, frames);
-    require(status.ok(), "the evidence of a frame is none");
+    require(status.ok(), "invalid evidence of a frame");
   }
   streams.look_for_retired_rows();
   return streams;

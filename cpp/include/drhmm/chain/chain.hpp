@@ -22,7 +22,7 @@ enum class Pass { filter, smooth };
 // Which numbers are used: what is best, or, for tests, always the same ones.
 enum class Way { best, alone, lanes, scaled };
 
-// What a chain of states with durations is made of: state i is a row of stages with the same evidence.
+// The parts of a chain with durations: state i is a row of stages with the same evidence.
 struct StageRules {
   RowMatrix leaving;        // (M, M) B_ij: where state i leads when it is left
   std::vector<Index> size;  // (M) stages of each state

@@ -1,4 +1,4 @@
-// What the past of a time step says: statistics over windows and convolutions, from the samples up to it.
+// The context of a time step: statistics over windows and convolutions of the samples up to it.
 #pragma once
 
 #include <algorithm>

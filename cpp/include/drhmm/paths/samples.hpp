@@ -8,7 +8,7 @@
 
 namespace drhmm {
 
-// What leads from the frame before to each frame. transposed (K, S, S): K matrices, entry (k, j, i) is the probability
+// The transitions into each frame. transposed (K, S, S): K matrices, entry (k, j, i) is the probability
 // of j after i; which (N): the matrix of each frame, null if there is one only.
 struct StepMatrices {
   const double* transposed;

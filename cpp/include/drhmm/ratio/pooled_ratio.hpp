@@ -28,8 +28,8 @@ struct KernelEstimate {
   KernelExpansion<float> single;
 };
 
-// What the past of a time step says, and what the past of the time step kAhead later does: in batch only, for the scale
-// of `ahead`.
+// Log ratios of the context of a time step, and of the context of the time step kAhead later: in batch only, for the
+// scale of `ahead`.
 struct ContextMembers {
   static constexpr Index kAhead = 4;
 
@@ -42,8 +42,8 @@ struct ContextMembers {
 // squares alone is a pool of one member. Members of scale 0 are not evaluated.
 class PooledRatio {
  public:
-  // prior, shift (S). floor: the smallest estimate of novelty if it is what the kernels leave. novelty: its evidence
-  // otherwise.
+  // prior, shift (S). floor: the smallest estimate of novelty if the kernels leave it, as in the paper. novelty: its
+  // evidence otherwise.
   PooledRatio(Framing framing, Vector prior, double least_ratio, double floor, Vector shift,
               std::optional<PoolMember<KernelEstimate>> kernels, std::optional<PoolMember<AdditiveTables>> additive,
               std::optional<PoolMember<ClassGaussians>> gaussians,
@@ -51,7 +51,7 @@ class PooledRatio {
               std::optional<ContextMembers> context = std::nullopt);
 
   const Framing& framing() const { return framing_; }
-  // What the features of streams are made by; null if no member looks at the past.
+  // Computes the features of streams; null without context members.
   std::shared_ptr<const Context> context() const { return context_ ? context_->context : nullptr; }
   Index n_states() const { return prior_.size(); }
   bool has_kernels() const { return kernels_.has_value(); }
@@ -82,7 +82,7 @@ class PooledRatio {
                         Index n_columns) const;
 
  private:
-  // Whether the evidence for novelty is what the kernels leave.
+  // Whether the kernels leave the evidence for novelty, as in the paper.
   bool leaves_novelty(Index n_columns) const { return n_columns > n_states() && !novelty_; }
   // Whether known states are compared. A single one beside the unknown has w_1 = 1, whatever its members say.
   bool compares(Index n_columns) const { return n_states() > 1 || n_columns == 1 || !novelty_; }

@@ -1,4 +1,4 @@
-// What recursions need to know of a chain beside its products.
+// Properties of a chain for recursions, beside its products.
 #pragma once
 
 #include <algorithm>

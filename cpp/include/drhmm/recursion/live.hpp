@@ -29,7 +29,7 @@ class LiveSteps {
   virtual bool was_hard() = 0;
 };
 
-// What a thread needs to step live sequences of one chain.
+// The working memory of a thread that steps live sequences of one chain.
 struct LiveEngine {
   bool needs_scaled;
   Index n_states;  // numbers of a message that count

@@ -33,8 +33,8 @@ class MessageRange {
 
   DRHMM_INLINE Value sum_of(const Value* m) const { return sum(m, n_states()); }
 
-  // Multiplies by a power of two, so that the sum is at the top; entries that are possible stay above the floor. What
-  // forward messages are divided by is remembered for the likelihood.
+  // Multiplies by a power of two, so that the sum is at the top; possible entries stay above the floor. The likelihood
+  // needs the divisors of forward messages.
   template <bool is_forward>
   DRHMM_INLINE void rescale(Value* m) {
     const Value sum = sum_of(m), floor = same<Value>(kFloor), none{}, one = same<Value>(1.0);

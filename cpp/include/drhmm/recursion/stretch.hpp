@@ -23,8 +23,8 @@ struct Stretch {
   Index n_steps() const { return to - from; }
 };
 
-// What a stretch knows of the frames before its begin and before its end, up to a constant; empty where it never came
-// there. And the frames at which it found that it had assumed something else before.
+// Messages before the first frame of a stretch and before its end, up to a constant; empty if it never got there. And
+// the frames at which they differ from an earlier assumption.
 struct Edges {
   std::vector<double> before_begin, before_end;    // forward messages
   std::vector<double> back_to_begin, back_to_end;  // backward messages

@@ -10,8 +10,8 @@
 namespace drhmm {
 
 // One group of stretches in Value. The way back begins before the way forward is over: chunk by chunk, each with a
-// warm-up of its own, so that what is remembered stays in the cache. What a chunk assumed is compared with what the
-// next one finds.
+// warm-up of its own, so that messages stay in the cache. The assumption of a chunk is compared with the result of the
+// next one.
 template <class Value, class Operator>
 void run_group(Pass pass, const ChainFacts& facts, const Operator& op, const Evidence& evidence, const Answers& answers,
                const StretchGroup& group, Edges* edges, Index warm_up) {

@@ -32,14 +32,14 @@ class Lazy {
   mutable std::atomic<const Thing*> made_{nullptr};
 };
 
-// At least `size` objects for as long as it lives: fresh pages cost more than what is done with them here. What is
-// given back is handed to the next who asks, in any thread; a few blocks are kept. Not thread-local: where memory for
-// thread-local data of a library is missing, glibc aborts.
+// Memory for at least `size` objects, during its lifetime. Fresh pages cost more than their use here, so a few released
+// blocks are kept and reused, in any thread. Not thread-local: glibc aborts if memory for the thread-local data of a
+// library is missing.
 template <class Object>
 class KeptMemory {
  public:
   explicit KeptMemory(std::size_t size) {
-    // Who finds the list in use, or forked while it was, takes fresh memory and does not wait.
+    // If another thread holds the list, or held it during a fork, allocate instead of waiting.
     if (const std::unique_lock<std::mutex> lock(mutex(), std::try_to_lock); lock.owns_lock() && !kept().empty()) {
       memory_ = std::move(kept().back());
       kept().pop_back();
