@@ -17,7 +17,8 @@ from .features import Array
 from .recursion import log, prepare
 
 Sizes = npt.NDArray[np.int64]
-Unknown = tuple[Array, float, float] | None
+#: Prior, rate and duration of the state for the unknown, if there is one.
+Unseen = tuple[Array, float, float] | None
 
 #: Probability of longer stays below which the hazard is taken to be constant.
 RARE = 1e-12
@@ -93,7 +94,7 @@ def stay_probabilities(stay: Array, entry: Array, length: int) -> tuple[float, f
 
 
 def segmentation_probability(
-    path: Sizes, transmat: Array, startprob: Array, sizes: Sizes, stay: Array, skip: Array, unknown: Unknown = None
+    path: Sizes, transmat: Array, startprob: Array, sizes: Sizes, stay: Array, skip: Array, unknown: Unseen = None
 ) -> float:
     """Probability of one path of states, segment by segment; `unknown` is (prior, rate, duration)."""
     n_states, others, entered = len(sizes), leaving(transmat), _entries(sizes, skip)
@@ -124,13 +125,7 @@ def segmentation_probability(
 
 
 def enumerate_segmentations(
-    log_ratios: Array,
-    transmat: Array,
-    startprob: Array,
-    sizes: Sizes,
-    stay: Array,
-    skip: Array,
-    unknown: Unknown = None,
+    log_ratios: Array, transmat: Array, startprob: Array, sizes: Sizes, stay: Array, skip: Array, unknown: Unseen = None
 ) -> tuple[Array, Array, float, Sizes]:
     """Smoothed posteriors, expected transitions, log likelihood and best path from all paths of states, one by one."""
     evidence = prepare(log_ratios)
@@ -163,13 +158,7 @@ def hazards(stay: Array, entry: Array, longest: int) -> Array:
 
 
 def viterbi(
-    log_ratios: Array,
-    transmat: Array,
-    startprob: Array,
-    sizes: Sizes,
-    stay: Array,
-    skip: Array,
-    unknown: Unknown = None,
+    log_ratios: Array, transmat: Array, startprob: Array, sizes: Sizes, stay: Array, skip: Array, unknown: Unseen = None
 ) -> Sizes:
     """Most probable path of states, shape (T,): the best segmentation, whatever the stages inside its segments.
 
