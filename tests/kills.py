@@ -18,7 +18,7 @@ import numpy as np
 
 import drhmm
 from drhmm.cli import main
-from drhmm.cli.live_sequences import FollowedSequences
+from drhmm.cli.live_sequences import LiveSequences
 
 #: Calls of the system that change a file or its name, or take part in it: functions of posix and fcntl.
 SYSTEM_CALLS = {"chmod", "close", "flock", "fsync", "link", "open", "read", "replace", "unlink", "write"}
@@ -85,7 +85,7 @@ def streaming(model_path, folder, n_kills):
     for moment in range(n_kills):
         killed(work, moment)
         if snapshot.exists():
-            sequences = FollowedSequences(model, OPTIONS)
+            sequences = LiveSequences(model, OPTIONS)
             sequences.load(snapshot)
             (followed,) = sequences
             assert followed.stream.n_frames >= frames, "the state went back"

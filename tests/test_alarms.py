@@ -19,7 +19,7 @@ import drhmm
 from drhmm import DensityRatioHMM, SnapshotError, plotting
 from drhmm.cli import main
 from drhmm.cli.live_lines import Observation
-from drhmm.cli.live_sequences import FollowedSequences
+from drhmm.cli.live_sequences import LiveSequences
 from drhmm.data.times import frames_of
 from drhmm.datasets import FAULTS, sensors
 from drhmm.evidence.unknown import Excursions
@@ -388,7 +388,7 @@ class TestHealth:
 
 
 def test_the_event_of_a_begin_has_the_columns_that_stick_out(model, alarm):
-    sequences = FollowedSequences(model, {"lag": 0, "step": None}, alarm)
+    sequences = LiveSequences(model, {"lag": 0, "step": None}, alarm)
     observation = Observation(NORMAL[0] + np.array([0.0, 0.0, 40.0, 0.0]))
     sequences.step(observation)
     (event,) = sequences.events(observation)
@@ -398,7 +398,7 @@ def test_the_event_of_a_begin_has_the_columns_that_stick_out(model, alarm):
 
 
 def test_the_event_of_a_sum_has_the_sum_and_the_score_of_its_peak(model, alarm):
-    sequences = FollowedSequences(model, {"lag": 0, "step": None}, alarm)
+    sequences = LiveSequences(model, {"lag": 0, "step": None}, alarm)
     scores = model.novelty_score(FAULTY)
     events, slow = [], Observation(FAULTY[np.flatnonzero((scores > 0.3) & (scores < alarm.frame_level))[0]])
     while not events:

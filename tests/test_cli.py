@@ -1184,11 +1184,11 @@ def test_dates_of_parquet_come_out_as_dates(folder, columns):
 def forge(folder, tmp_path):
     """Change the state of a run as one who knows the checksum can, and load it."""
     from drhmm.cli.live_lines import Observation
-    from drhmm.cli.live_sequences import FollowedSequences, _checksum
+    from drhmm.cli.live_sequences import LiveSequences, _checksum
 
     def load(change, lag=0, sequence=None, time=None):
         options = {"lag": lag, "sequence": sequence, "time": time, "step": None if time is None else 1.0}
-        sequences = FollowedSequences(drhmm.load(folder / "model.drhmm"), options)
+        sequences = LiveSequences(drhmm.load(folder / "model.drhmm"), options)
         for t in range(3):
             sequences.step(Observation(np.zeros(2), None if sequence is None else "ann", None if time is None else t))
         sequences.save(tmp_path / "state.json")

@@ -28,7 +28,7 @@ VERSION = 2
 _FORMAT = "drhmm stream"
 
 
-class Followed:
+class LiveSequence:
     """One live sequence: stream, last time, and times that wait for answers.
 
     Times are kept as written in the lines, with all their digits.
@@ -118,7 +118,7 @@ class Followed:
         }
 
     @classmethod
-    def from_json(cls, model: Model, entry: Any, options: Mapping[str, Any]) -> Followed:
+    def from_json(cls, model: Model, entry: Any, options: Mapping[str, Any]) -> LiveSequence:
         """Restore the state under the present options; SnapshotError if invalid."""
         if not isinstance(entry, dict) or set(entry) != {"sequence", "last", "waiting", "times", "snapshot"}:
             raise SnapshotError("an entry is not that of a sequence")
@@ -148,7 +148,7 @@ class Followed:
         return followed
 
 
-class FollowedSequences:
+class LiveSequences:
     """All live sequences by name; None is the name of a single one.
 
     A restart must repeat the ``options``: the lag, the columns of sequence and time, the step, and the alarm.
@@ -158,21 +158,21 @@ class FollowedSequences:
         self._model = model
         self._alarm = alarm
         self._options = options
-        self._sequences: dict[str | None, Followed] = {}
+        self._sequences: dict[str | None, LiveSequence] = {}
 
     @property
     def watches(self) -> bool:
         """Whether an alarm is set."""
         return self._alarm is not None
 
-    def __iter__(self) -> Iterator[Followed]:
+    def __iter__(self) -> Iterator[LiveSequence]:
         return iter(self._sequences.values())
 
     def step(self, observation: Observation) -> dict[str, Any] | None:
         """Step the sequence of an observation; start it if it is new."""
         followed = self._sequences.get(observation.sequence)
         if followed is None:
-            followed = Followed(self._model.stream(self._options["lag"], alarm=self._alarm), observation.sequence)
+            followed = LiveSequence(self._model.stream(self._options["lag"], alarm=self._alarm), observation.sequence)
         answer = followed.step(observation, self._options["step"])
         self._sequences[observation.sequence] = followed
         return answer
@@ -202,7 +202,7 @@ class FollowedSequences:
         except SnapshotError as error:
             raise SnapshotError(f"{path}: {error}") from None
 
-    def _read(self, data: bytes) -> dict[str | None, Followed]:
+    def _read(self, data: bytes) -> dict[str | None, LiveSequence]:
         try:
             content = strict_json(data)
         except (ValueError, RecursionError):
@@ -227,9 +227,9 @@ class FollowedSequences:
             )
         if set(content) != {"format", "version", "options", "streams"}:
             raise SnapshotError("the snapshot has missing or unknown entries")
-        followed: dict[str | None, Followed] = {}
+        followed: dict[str | None, LiveSequence] = {}
         for entry in content["streams"]:
-            one = Followed.from_json(self._model, entry, self._options)
+            one = LiveSequence.from_json(self._model, entry, self._options)
             if one.sequence in followed:
                 raise SnapshotError(f"the sequence {shown(one.sequence)} occurs twice")
             followed[one.sequence] = one

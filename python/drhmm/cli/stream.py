@@ -26,7 +26,7 @@ from ..model import Model
 from .columns import live_columns, step_of
 from .errors import InputError, NamesError, one_line
 from .live_lines import LineReader, Observation
-from .live_sequences import FollowedSequences
+from .live_sequences import LiveSequences
 from .output import check_target
 
 #: Seconds to wait for a reader after a signal to end.
@@ -188,7 +188,7 @@ def _run(options: argparse.Namespace) -> int:
         "step": step if timed else None,
         "alarm": None if alarm is None else list(alarm.numbers()),
     }
-    sequences = FollowedSequences(model, repeated, alarm)
+    sequences = LiveSequences(model, repeated, alarm)
     if options.header and options.columns is not None:
         raise ValueError("--header and --columns do not go together: either a line has the names, or none")
     reader = LineReader(
@@ -248,7 +248,7 @@ def _follow(
     options: argparse.Namespace,
     lines: _Lines,
     reader: LineReader,
-    sequences: FollowedSequences,
+    sequences: LiveSequences,
     progress: _Progress,
     time: str | None,
 ) -> None:
@@ -295,9 +295,7 @@ def _observation(reader: LineReader, line: bytes, number: int) -> Observation | 
     return reader.read(text, number)
 
 
-def _answer(
-    sequences: FollowedSequences, observation: Observation, number: int, time: str | None
-) -> dict[str, Any] | None:
+def _answer(sequences: LiveSequences, observation: Observation, number: int, time: str | None) -> dict[str, Any] | None:
     try:
         return sequences.step(observation)
     except ImpossibleDataError as error:

@@ -388,10 +388,10 @@ class LeastSquares(MemberSource):
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
         """Choose centres, sigma and rho for these targets, and factor once."""
-        return SoftUpdates(self, task, paper, search)
+        return FactoredLeastSquares(self, task, paper, search)
 
 
-class SoftUpdates:
+class FactoredLeastSquares:
     """Least-squares solutions for many targets from one factorisation.
 
     Above `MOST_FEATURES` numbers, features are evaluated again in every iteration.

@@ -126,7 +126,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         """Return updates in which the first source follows the soft labels."""
         self.check_parameters()
         first, *others = self.learners()
-        return _FirstFollows(first.updates(task, paper=paper, search=search), others, task)
+        return _PoolUpdates(first.updates(task, paper=paper, search=search), others, task)
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:
         """Return the scales of the default members, or equal ones."""
@@ -158,7 +158,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         return total
 
 
-class _FirstFollows:
+class _PoolUpdates:
     """Updates of the first source; the others join after the last soft labels."""
 
     def __init__(self, updates: Updates, others: Sequence[Learner], task: Task) -> None:
