@@ -17,6 +17,7 @@ import platform
 import time
 from pathlib import Path
 
+from edge_goals import edge_lines
 from growth import growth
 from instructions import instruction_lines
 from kernel_goals import kernel_rows, memory_line, stream_rows
@@ -61,6 +62,7 @@ def main():
     with threadpool_limits(1):
         for measure in (recursion_rows, kernel_rows, stream_rows, learning_rows):
             report.add([line for row in measure(scale, repeats) for line in row.lines()])
+    report.add(edge_lines(repeats))
     report.add([memory_line(options.output, scale), import_line(repeats), em_line(), ""])
     table = ["| job | range | slope of the last three |", "|---|---|---|"]
     report.add(["## Growth", "", "![Time against size](growth.png)", "", *table, *growth(options.output, scale), ""])

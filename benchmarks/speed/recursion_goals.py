@@ -39,9 +39,29 @@ def smoothing_peers(problem):
     return peers
 
 
+def filtering_peers(problem):
+    """Filtering by peers, from log evidence."""
+    log_ratios, transmat, startprob = problem
+    peers = {}
+    if has("hmmlearn"):
+        from hmmlearn import _hmmc
+
+        peers["hmmlearn"] = lambda: _hmmc.forward_scaling(startprob, transmat, np.exp(log_ratios))[1]
+    if has("deeptime"):
+        from deeptime.markov.hmm._hmm_bindings import util
+
+        def deeptime():
+            alpha = np.empty_like(log_ratios)
+            util.forward(transmat, np.exp(log_ratios), startprob, alpha)
+            return alpha
+
+        peers["deeptime"] = deeptime
+    return peers
+
+
 def recursion_rows(scale, repeats):
     rows = []
-    for n_states, goal in ((2, 10), (3, 7), (16, 8), (64, 8)):
+    for n_states, goal in ((2, 10), (3, 7), (16, 8), (32, 8), (64, 8)):
         n_frames = max(200, 100_000 // scale)
         problem = evidence(n_frames, n_states)
         row = Row(f"smoothing, S={n_states}", "ns/frame", n_frames * 1e-9, goals={"fastest": goal})
@@ -51,15 +71,17 @@ def recursion_rows(scale, repeats):
     if has("hmmlearn"):
         from hmmlearn import _hmmc
 
-        n_frames = max(200, 100_000 // scale)
-        log_ratios, transmat, startprob = problem = evidence(n_frames, 3)
-        weights = np.exp(log_ratios)
-        row = Row("filtering, S=3", "ns/frame", n_frames * 1e-9, goals={"hmmlearn": 5})
-        peers = {"hmmlearn": lambda: _hmmc.forward_scaling(startprob, transmat, weights)[1]}
-        rows.append(measured(row, lambda: recursion.filter(*problem, n_threads=1), peers, repeats))
-        row = Row("best path, S=3", "ns/frame", n_frames * 1e-9, goals={"hmmlearn": 2})
-        peers = {"hmmlearn": lambda: _hmmc.viterbi(startprob, transmat, log_ratios)[1]}
-        rows.append(measured(row, lambda: recursion.viterbi(*problem, n_threads=1), peers, repeats))
+        for n_states, n_frames, goal in ((3, 100_000 // scale, 5), *((n, 1000, 1) for n in (2, 3, 4, 5, 6, 8, 16))):
+            problem = evidence(max(200, n_frames), n_states)
+            job = f"filtering, S={n_states}, T={len(problem[0]):,}"
+            row = Row(job, "ns/frame", len(problem[0]) * 1e-9, goals=dict.fromkeys(filtering_peers(problem), goal))
+            ours = lambda p=problem: recursion.filter(*p, n_threads=1)  # noqa: E731
+            rows.append(measured(row, ours, filtering_peers(problem), repeats))
+        for n_states, goal in ((3, 2), (5, 1.5), (6, 1.5), (7, 1.5), (8, 1.5)):
+            problem = evidence(max(200, 100_000 // scale), n_states)
+            row = Row(f"best path, S={n_states}", "ns/frame", len(problem[0]) * 1e-9, goals={"hmmlearn": goal})
+            peers = {"hmmlearn": lambda p=problem: _hmmc.viterbi(p[2], p[1], p[0])[1]}
+            rows.append(measured(row, lambda p=problem: recursion.viterbi(*p, n_threads=1), peers, repeats))
     rows.append(many_sequences(scale, repeats))
     return rows + other_chains(scale, repeats)
 
