@@ -90,7 +90,9 @@ def test_pages_use_the_words_of_the_glossary(page):
             assert not re.search(rf"\b(?:{words})", paragraph), f"say {instead}: {paragraph}"
 
 
-@pytest.mark.parametrize(("paths", "read"), [(PAGES, prose), (PYTHON, python_prose)], ids=["pages", "Python"])
+@pytest.mark.parametrize(
+    ("paths", "read"), [(PAGES, prose), (PYTHON, python_prose), (CORE, core_prose)], ids=["pages", "Python", "C++"]
+)
 def test_odd_sentences_do_not_come_back(paths, read):
     found = [
         f"{path.relative_to(ROOT)}: {sentence!r}: say {instead}"

@@ -86,7 +86,7 @@ Array context_features(const Context& self, const Array& samples, const Lengths&
 
 inline void bind_features(py::module_& module) {
   py::class_<Context, std::shared_ptr<Context>>(module, "Context", py::module_local(), py::is_final(), complete(),
-                                                "What the past of a time step says: statistics and convolutions.")
+                                                "Features of the past of a time step: statistics and convolutions.")
       .def(py::init(&make_context), py::kw_only(), py::arg("mean").noconvert(), py::arg("scale").noconvert(),
            py::arg("windows"), py::arg("kinds"), py::arg("signs").noconvert(), py::arg("bias").noconvert())
       .def_property_readonly("history", &Context::history, "Samples, the newest included, that features depend on.")
