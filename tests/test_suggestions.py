@@ -59,8 +59,8 @@ def test_uncertainty_is_the_mean_entropy_of_posteriors(model):
 
 def test_the_first_is_like_most_weight_and_the_second_is_unlike_the_first():
     alike = np.array([[1, 0.9, 0, 0], [0.9, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1.0]])
-    stretches = [(0, 1), (10, 11), (20, 21), (30, 31)]
-    assert _greedy(alike, np.array([1, 1, 0.5, 0.05]), stretches, 3) == [(0, 1), (20, 21), (10, 11)]
+    rows, starts = np.array([0, 10, 20, 30]), np.arange(4)
+    assert _greedy(alike, np.array([1, 1, 0.5, 0.05]), rows, starts, 3, 1) == [0, 20, 10]
 
 
 def test_many_rows_are_drawn_by_the_seed(model):

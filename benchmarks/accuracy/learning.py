@@ -37,6 +37,46 @@ kernels and Gaussians were found on these sets: about ten rules were compared on
 raised after goal_gps and returns had lost in an earlier run of this table. Expect less of a lead on other data. The
 rule for few labels came with its constants, and was not changed here."""
 
+OTHER_WORDS = """## What to label next
+
+`suggest_labels` was tried in a prototype before it was written, on 14 of the sets above and generators, five seeds
+each: alternate blocks of 60 rows to learn from and to test on, one stretch of five rows of each state to begin
+with, then four more stretches at a time, `unlabelled="ignore"`. Labelled rows until the accuracy reaches 95 % of
+that with all labels, at most 280:
+
+| set | random | suggested |
+|---|---|---|
+| occupancy | 38 | 34 |
+| bee | 27 | 23 |
+| goal_gps | 30 | 26 |
+| mhealth_athens | 168 | 140 |
+| recession | 62 | 90 |
+| eye_gaze | 280 | 244 |
+| apnea_ecg | 102 | 110 |
+| kasteren_a | 83 | 43 |
+| driver | 30 | 18 |
+| ordonez_a | 10 | 10 |
+| blobs | 23 | 23 |
+| moons | 26 | 30 |
+| rings | 79 | 63 |
+| returns | 54 | 30 |
+| **mean** | **72** | **63** |
+
+Fewer rows in 27 % of the 70 cases, more in 14 %. gait_back and heart_sound, which no way brought to 95 % in a
+first trial, were left out. The rule was chosen of seven on another seed: entropy alone, with spacing, margins, and
+entropy times density won less, and the last lost to random stretches on these seeds (82 rows).
+
+## Limits
+
+- One of the 170 cases with few labels is worse than the labelled rows alone by more than .1 (bee, one stretch of
+  each state, two of them of two rows, .36 instead of .46): hidden single rows have a labelled neighbour, which EM
+  predicts easily. To ask for four labelled rows of each state would mend it, and cost .15 to .47 in three cases of
+  rings and blobs.
+- A series that only drifts is cut into states by its level. A warning was tried: changes of state that are small
+  steps, beside the distance between states. AR(1) series with coefficients from .9 to .99 had ratios from .01 to
+  .41, and so had seven of the 13 open sets, generators .79 or more. Smooth signals look the same, so there is no
+  warning."""
+
 PATTERNS = ("1 %", "5 %", "20 %", "5 rows", "stretch")
 FEW_GENERATORS = ("blobs", "moons", "rings", "returns")
 NONE_GENERATORS = (*FEW_GENERATORS, "binary", "autoregressive")
@@ -230,7 +270,7 @@ def main():
         complete(store, none_keys(options), measured(options), "no labels")
         text += ["## No labels: adjusted Rand index", "", NONE_WORDS, "", *none_table(store, options), ""]
     if options.data:
-        text += ["## Sources of the open sets", "", *sources(), ""]
+        text += [OTHER_WORDS, "", "## Sources of the open sets", "", *sources(), ""]
     if options.output is None:
         print("\n".join(text))
     else:

@@ -55,16 +55,16 @@ def suggest_labels(
     check_integer(length, "length", low=1)
     n_rows = len(sequences.samples)
     known = np.zeros(n_rows, dtype=bool) if y is None else is_known(as_labels(y, sequences), allow_one=True)
-    stretches = _stretches(model, sequences, known, length, random_state_of(random_state))
+    rows, starts = _candidates(model, sequences, known, length, random_state_of(random_state))
     posteriors = among_known(model._all_posteriors(sequences, "smooth", None, n_threads), model.n_states)
     entropy = -np.where(posteriors > 0, posteriors * np.log(np.maximum(posteriors, 1e-300)), 0.0).sum(axis=1)
-    rows = np.concatenate([np.arange(begin, end) for begin, end in stretches])
     frames = np.ascontiguousarray(model.evidence.framing.frames(sequences.samples, sequences.unbroken)[rows])
     centers = choose_centers(frames, min(len(frames), MEDIAN_FRAMES), np.random.RandomState(0))
     alike = _core.squared_exponential(frames, frames, WIDTH * median_distance(centers))
     first = np.cumsum([0, *sequences.lengths])
     found = []
-    for begin, end in _greedy(alike, entropy[rows], stretches, n):
+    for begin in _greedy(alike, entropy[rows], rows, starts, n, length):
+        end = begin + length
         number = int(np.searchsorted(first, begin, side="right")) - 1
         label = model.labels[int(posteriors[begin:end].sum(axis=0).argmax())]
         place = int(first[number])
@@ -72,34 +72,40 @@ def suggest_labels(
     return found
 
 
-def _stretches(
+def _candidates(
     model: Model, sequences: Sequences, known: npt.NDArray[np.bool_], length: int, random: np.random.RandomState
-) -> list[tuple[int, int]]:
-    """Stretches side by side, without labels or gaps, drawn where there are too many."""
-    complete = complete_rows(model.evidence.framing.frames(sequences.samples, sequences.unbroken))
-    usable = np.cumsum(np.append(0, complete & ~known))
-    ends = np.cumsum(sequences.unbroken).tolist()
-    stretches = [
-        (begin, begin + length)
-        for end, size in zip(ends, sequences.unbroken, strict=True)
-        for begin in range(end - size, end - length + 1, length)
-        if usable[begin + length] - usable[begin] == length
-    ]
-    if not stretches:
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Complete rows without a label, drawn in stretches if there are too many, and the starts of stretches in them."""
+    usable = complete_rows(model.evidence.framing.frames(sequences.samples, sequences.unbroken)) & ~known
+    if usable.sum() > MOST_ROWS:
+        stretch = np.cumsum(usable) // length
+        drawn = random.permutation(stretch[-1] + 1)[: max(2, MOST_ROWS // length)]
+        usable &= np.isin(stretch, drawn)
+    rows = np.flatnonzero(usable)
+    part = np.repeat(np.arange(len(sequences.unbroken)), sequences.unbroken)[rows]
+    last = np.arange(length - 1, len(rows))
+    first = last - length + 1
+    starts = first[(rows[last] - rows[first] == length - 1) & (part[last] == part[first])]
+    if len(starts) == 0:
         raise ValueError(f"X has no stretch of length={length} time steps that are complete and have no label")
-    drawn = random.permutation(len(stretches))[: max(1, MOST_ROWS // length)]
-    return [stretches[k] for k in sorted(drawn)]
+    return rows, starts
 
 
-def _greedy(alike: Array, weight: Array, stretches: list[tuple[int, int]], n: int) -> list[tuple[int, int]]:
-    """One stretch after the other: that whose rows are like most rows that are uncertain, and unlike those chosen."""
-    length, places = stretches[0][1] - stretches[0][0], np.array(stretches)
-    free = np.ones(len(stretches), dtype=bool)
-    chosen: list[tuple[int, int]] = []
+def _greedy(
+    alike: Array,
+    weight: Array,
+    rows: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int64],
+    n: int,
+    length: int,
+) -> list[int]:
+    """First rows of stretches: in turn that most like what is uncertain, and unlike the stretches before it."""
+    begins, chosen = rows[starts], list[int]()
+    free = np.ones(len(starts), dtype=bool)
     while len(chosen) < n and free.any():
-        score = (alike @ weight).reshape(-1, length).sum(axis=1)
-        best = int(np.where(free, score, -1.0).argmax())
-        chosen.append(stretches[best])
-        weight = weight * (1 - alike[:, best * length : (best + 1) * length]).prod(axis=1)
-        free &= (places[:, 0] >= places[best, 1] + length) | (places[:, 1] <= places[best, 0] - length)
+        sums = np.cumsum(np.append(0.0, alike @ weight))
+        best = int(np.where(free, sums[starts + length] - sums[starts], -1.0).argmax())
+        chosen.append(int(begins[best]))
+        weight = weight * (1 - alike[:, starts[best] : starts[best] + length]).prod(axis=1)
+        free &= np.abs(begins - begins[best]) >= 2 * length
     return chosen
