@@ -179,7 +179,7 @@ def training_frames(X, codes, n_states, lengths=None):
     return TrainingFrames(as_sequences(X, lengths), learn_framing(X, 1, True), codes.astype(np.int64), n_states, None)
 
 
-class TestSoftUpdates:
+class TestFactoredLeastSquares:
     def updates(self, frames, targets, weights, n_basis, paper=False):
         source = LeastSquares(n_basis=n_basis, sigma=0.9, rho=0.02, random_state=0)
         return source.updates(Task(frames, targets, weights, contiguous_folds([len(frames)])), paper=paper)

@@ -228,18 +228,10 @@ class Inference:
         dt: npt.ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Array:
-        """Log evidence of each time step for each state, up to a constant per row.
+        """Log evidence log w_i(y_t), (T, S), up to a constant per row.
 
-        Parameters
-        ----------
-        X, lengths, sequence_id, dt, n_threads
-            As in `predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (T, S), or list of such arrays
-            log w_i(y_t), the log density of the observation in state i over that of all of them, to the power of the
-            evidence scale; rows of NaN where a time step is missing. `drhmm.recursion` takes it as it is.
+        The log density of the observation in state i over that of all of them, to the power of the evidence scale; rows
+        of NaN where a time step is missing. `drhmm.recursion` takes it as it is. Arguments as in `predict_proba`.
         """
         sequences = self.read(X, lengths, sequence_id, dt)
         evidence = self.evidence.log_ratios(
@@ -376,13 +368,10 @@ class Inference:
 
         Parameters
         ----------
-        X, lengths, sequence_id, dt, n_threads
+        X, lengths, sequence_id, dt, lag, n_threads
             As in `predict_proba`.
         method : {"smooth", "filter", "frame", "viterbi"}
-            Most probable labels given the whole sequence, given the past and the present, or without the chain; or
-            "viterbi", the most probable path of each sequence.
-        lag : int, optional
-            With "smooth": given the past, the present and the next `lag` time steps only.
+            As in `predict_proba`; or "viterbi", the most probable path of each sequence.
         novelty_label : object, optional
             The label of time steps at which the unknown is more probable than each known state. Without it, every time
             step gets the most probable known label.
@@ -435,17 +424,8 @@ class Inference:
 
         A score without labels. On sequences that the model did not learn from it says how well states and transitions
         predict the next time step: 0 is as good as no chain at all, and below 0 is worse. It compares models of the
-        same columns, also with different numbers of states; see `drhmm.select_states`.
-
-        Parameters
-        ----------
-        X, lengths, sequence_id, dt, n_threads
-            As in `predict_proba`.
-
-        Returns
-        -------
-        float
-            In nats per time step that is not missing.
+        same columns, also with different numbers of states; see `drhmm.select_states`. The unit is nats per time step
+        that is not missing. Arguments as in `predict_proba`.
 
         Notes
         -----
