@@ -213,6 +213,8 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     >>> stream = model.stream(alarm=model.alarm(1, per=300, hold_off=30))
     >>> stream.step(new[0]).shape
     (3,)
+    >>> again, batch = model.resume(stream.snapshot()), model.resume_batch(model.stream_batch(2).snapshot())
+    >>> summary, stretches = model.summary(), model.suggest_labels(new, n=1)
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model.save(pathlib.Path(folder, "model.drhmm"))

@@ -100,6 +100,7 @@ class Model(Inference):
     >>> parts = explained.past + explained.future + explained.average + sum(explained.columns.values())
     >>> abs(parts - explained.log_odds) < 1e-9
     True
+    >>> stretches = model.suggest_labels(X, n=1)  # to label next
     >>> sorted(model.rank_columns(X, n_frames=20, random_state=0).columns)
     ['column 0', 'column 1']
 
@@ -124,8 +125,8 @@ class Model(Inference):
     ...     served = drhmm.load(pathlib.Path(folder, "model.drhmm"))
     >>> served.fingerprint == model.fingerprint
     True
-    >>> served.rename({0: "home", 1: "road", 2: "work"}).predict(X[:1])
-    array(['home'], dtype='<U4')
+    >>> served.rename({0: "home", 1: "road", 2: "work"}).classes
+    array(['home', 'road', 'work'], dtype='<U4')
     """
 
     def _check_kept_alarm(self) -> None:

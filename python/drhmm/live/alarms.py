@@ -72,6 +72,12 @@ class AlarmHealth:
         False alarms that were promised in this time.
     pvalue : float
         Probability of at least as many alarms if the promise holds.
+
+    Examples
+    --------
+    >>> import drhmm
+    >>> print(drhmm.AlarmHealth(n_alarms=2, n_steps=1440, expected=1.0, pvalue=0.264))
+    2 alarms in 1440 time steps, 1 were promised
     """
 
     n_alarms: int
@@ -125,6 +131,9 @@ class Alarm:
     >>> X, truth = drhmm.datasets.sensors(3000, faults=("bias",), random_state=1)
     >>> len(alarm.episodes(X)) > 0
     True
+    >>> alarm.health(normal).is_good, alarm.compared(9, 1440).is_good
+    (True, False)
+    >>> alarm = alarm.recalibrate(normal)
     """
 
     model: Model = field(repr=False)
