@@ -103,3 +103,14 @@ def test_odd_sentences_do_not_come_back(paths, read):
         if re.search(odd, sentence)
     ]
     assert not found, "\n".join(found)
+
+
+def test_docstrings_begin_with_a_short_line():
+    found = []
+    for path in ROOT.glob("python/drhmm/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                first = (ast.get_docstring(node) or "").partition("\n")[0]
+                if len(first) > 80 or re.match(r"(?:What|Who|Whose|How)\b", first):
+                    found.append(f"{path.relative_to(ROOT)}: {first}")
+    assert not found, "\n".join(found)

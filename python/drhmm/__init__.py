@@ -1,4 +1,4 @@
-"""Density ratio hidden Markov models: sequence labelling, filtering and anomaly detection."""
+"""Density ratio HMMs: sequence labelling, filtering and anomaly detection."""
 
 from __future__ import annotations
 

@@ -364,7 +364,7 @@ class Inference:
         novelty_label: Any = None,
         n_threads: int | None = None,
     ) -> npt.NDArray[Any]:
-        """Most probable label of each time step, or with ``method="viterbi"`` the most probable path.
+        """Most probable label of each time step, or the most probable path.
 
         Parameters
         ----------
@@ -457,7 +457,7 @@ class Inference:
 
 
 def _run(name: str, chain: _core.Chain, evidence: Array, sequences: Sequences, threads: int, *lag: int) -> Any:
-    """A recursion of the core; impossible data are reported at the caller's row, also of interleaved sequences."""
+    """Run a recursion of the core; report impossible data at the caller's row."""
     try:
         return recursion.run(name, chain, evidence, sequences.lengths, sequences.dt, threads, *lag)
     except ImpossibleDataError as error:

@@ -515,7 +515,7 @@ def _stretches(
     places: dict[str, list[int]],
     entries: dict[str, tuple[Any, Any]],
 ) -> Any:
-    """A table with a row for each stretch: its sequence, its first and last row and other places, and entries."""
+    """Make a table of stretches: sequence, first and last row, and entries."""
     nw, first = narwhals(), np.cumsum([0, *sequences.lengths]).tolist()
     places = {"begin": [one.begin for one in found], "last": [one.end - 1 for one in found]} | places
     rows = {

@@ -1,4 +1,4 @@
-"""Inference on evidence: filtering, smoothing, paths, transitions and the likelihood.
+"""Inference on evidence: filtering, smoothing, paths and the likelihood.
 
 Evidence is an array of log ratios, shape (T, S). Row t is log w_i(y_t), the log density of the observation in state i,
 up to any constant per row. Log-likelihoods work, and so do log posteriors minus log priors. ``-inf`` excludes a state,

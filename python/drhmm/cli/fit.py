@@ -241,7 +241,7 @@ def _is_cross_validated(options: argparse.Namespace) -> bool:
 def _folds(
     options: argparse.Namespace, lengths: Lengths, sequence: str | None, seconds: float = 0.0
 ) -> tuple[npt.NDArray[np.int64], str]:
-    """The part of each row that is held out with it, -1 where a row never is, and in words what is held out.
+    """Return the part of each row, -1 if never held out, and a description.
 
     A few sequences differ too much for one of them to stand for all: by default, each is held out in turn, or as many
     parts of them as can be learned in `BUDGET`, where one fit takes so many seconds.

@@ -1,4 +1,4 @@
-"""``drhmm stream``: one observation per line in, one JSON line per observation out."""
+"""``drhmm stream``: answer each line with an observation by a line of JSON."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Columns:
 
 
 def remembered_step(model: Model) -> float | None:
-    """The time of one step as the model stores it, in seconds where it knows the unit of times."""
+    """Return the stored time of one step, in seconds if the unit of times is known."""
     step = model.settings.get("time_step")
     return StepSeconds(step) if step is not None and model.settings.get("time_unit") is not None else step
 

@@ -1,4 +1,4 @@
-"""A sketch of the rows that a model learned from, by which an evaluation notices that it is given these."""
+"""A sketch of training rows, with which an evaluation recognises them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def sketch_of(samples: Array, lengths: Lengths) -> list[int]:
-    """The smallest hashes of neighbouring rows; those that occur twice, as in a signal that rests, say nothing."""
+    """Return the smallest hashes of neighbouring rows; repeated ones do not count.
+
+    A signal at rest repeats its rows.
+    """
     hashes, counts = np.unique(_hashes(samples, lengths), return_counts=True)
     smallest: list[int] = hashes[counts == 1][:N_HASHES].tolist()
     return smallest
 
 
 def known_share(sketch: Sequence[int], samples: Array, lengths: Lengths) -> float:
-    """The share of rows that a model learned from, estimated by its sketch; 0 where too few can be compared.
+    """Estimate the share of rows that a model learned from by its sketch.
 
-    A hash of these rows that is smaller than the largest of the sketch is in the sketch, if its rows were learned from.
+    0 if too few can be compared.
     """
     if len(sketch) < FEWEST_FOUND:
         return 0.0

@@ -165,7 +165,7 @@ def _refuse_two_unknowns(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_],
 
 
 def as_classes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Match labels of a file to classes: 1, 1.0 and "1" are equal; so are True, "true"."""
+    """Match labels of a file to classes: 1, 1.0 and "1" are equal, and so on."""
     if labels.dtype.kind in "mM":
         return labels
     meant = {_spelled(known): known for known in classes.tolist()} | {str(known): known for known in classes.tolist()}
@@ -182,7 +182,7 @@ def plain_labels(classes: npt.NDArray[Any]) -> list[Any]:
 
 
 def warn_of_shuffled_rows(sequences: Sequences, codes: Codes, n_classes: int) -> None:
-    """Warn where neither labels nor samples depend on those of the row before: nothing follows anything there."""
+    """Warn if neither labels nor samples depend on the row before."""
     inside = np.ones(len(codes), dtype=bool)
     inside[np.cumsum([0, *sequences.lengths[:-1]])] = False
     rows = np.flatnonzero(inside)

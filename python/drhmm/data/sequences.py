@@ -212,7 +212,7 @@ def _refuse_text_and_dates(array: npt.NDArray[Any], names: Sequence[Any]) -> Non
 
 
 def as_sequences(X: Any, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Sequences:
-    """Read X with `lengths`, with `sequence_id`, as a list of arrays, or as one sequence."""
+    """Read X with `lengths`, `sequence_id`, as a list, or as one sequence."""
     sequences = _without_gaps(X, lengths, sequence_id)
     return sequences if dt is None else replace(sequences, dt=_arranged_steps(dt, sequences))
 

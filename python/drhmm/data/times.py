@@ -43,7 +43,10 @@ Step: TypeAlias = "float | str | timedelta | np.timedelta64"
 
 
 class StepSeconds(float):
-    """The time of one step in seconds: it goes with dates, durations and times since 1970 in `unit`."""
+    """The time of one step in seconds, for dates, durations and times since 1970.
+
+    `unit` is the unit of times since 1970.
+    """
 
     unit = ""
 
@@ -110,12 +113,12 @@ def exact(times: list[Any]) -> npt.NDArray[Any]:
 
 
 def epoch_unit(first: float, last: float) -> str | None:
-    """The unit of numbers from first to last that are times since 1970, of the years 1980 to 2100; None if not so."""
+    """Return the unit of numbers that are times of 1980 to 2100 since 1970, or None."""
     return next((unit for unit, ticks in TICKS.items() if YEARS[0] <= first / ticks <= last / ticks < YEARS[1]), None)
 
 
 def as_dates(times: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str | None]:
-    """Numbers of seconds, milliseconds, microseconds or nanoseconds since 1970 as dates, and their unit."""
+    """Convert seconds to nanoseconds since 1970 to dates; also return the unit."""
     if times.dtype.kind not in "iuf" or len(times) == 0:
         return times, "dates" if times.dtype.kind in "OMm" else None
     unit = epoch_unit(float(times.min()), float(times.max()))
@@ -127,7 +130,7 @@ def as_dates(times: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str | None]:
 
 
 def in_seconds(time: Any, step: float) -> tuple[Any, float]:
-    """A time and a step in seconds, if the time is a date or a number of a unit since 1970; else both as they are."""
+    """Convert a date or time since 1970 and its step to seconds; keep other numbers."""
     unit = None if isinstance(time, Seconds | WholeSeconds | np.generic) else epoch_unit(time, time)
     if unit is not None:
         step = step if isinstance(step, StepSeconds) else step / TICKS[unit]

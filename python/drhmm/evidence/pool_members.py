@@ -161,7 +161,7 @@ class AdditiveMember(FrozenArrays):
         return {"gram": gram, "moment": moment, "mass": weights @ targets, "frames": np.array([float(len(frames))])}
 
     def learned_from(self, sums: Sums) -> AdditiveMember:
-        """The member that the sums give; the ridge is in units of the mean weight of a frame."""
+        """Return the member with these sums; the ridge is relative to the mean weight."""
         unit = float(sums["gram"][0, 0, 0] / sums["frames"][0])
         shares = sums["mass"] / sums["gram"][0, 0, 0]
         intercept, slopes, steps = shares, np.empty_like(self.slopes), np.empty_like(self.steps)
@@ -219,7 +219,7 @@ class GaussianMember(FrozenArrays):
         return self.origin, self.means, self.whitening, self.log_scales, self.scale
 
     def sums(self, frames: Array, targets: Array, weights: Array) -> Sums:
-        """Masses (S,), first (S, D) and second moments (S, D, W) about the origin, and the number of frames."""
+        """Masses (S,), first (S, D) and second moments (S, D, W), and number of frames."""
         first = np.zeros((targets.shape[1], frames.shape[1]))
         second = np.zeros((*first.shape, self.whitening.shape[1]))
         for i, own in enumerate((weights[:, None] * targets).T):

@@ -230,7 +230,7 @@ class NoveltyEvidence(FrozenArrays):
         return parts
 
     def _kernel_parts(self, frames: Array) -> Array:
-        """K minus K without column j: without it, |y - c|^2 shrinks by (P^-1 (y - c))_j^2 / (P^-1)_jj."""
+        """Parts of K; |y - c|^2 loses (P^-1 (y - c))_j^2 / (P^-1)_jj without column j."""
         densities = self.densities
         white = (frames - densities.origin) @ densities.whitening.T
         precision = np.sum(densities.whitening**2, axis=0)

@@ -1,4 +1,4 @@
-"""Model files: safetensors with a JSON description, complete, checked and never code."""
+"""Model files: safetensors with a checked JSON description, without code."""
 
 from __future__ import annotations
 

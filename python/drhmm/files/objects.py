@@ -1,4 +1,4 @@
-"""Fitted sources of evidence as objects in a model file, by skops: read only where their types are trusted by name."""
+"""Fitted sources in model files by skops; their types must be trusted by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _skops(purpose: str) -> Any:
 
 
 def dump(sources: Mapping[str, Any]) -> bytes:
-    """The content of sources; a ValueError names the class of one that cannot be written."""
+    """Serialise sources; a ValueError names the class of an unsupported one."""
     names = ", ".join(type(source).__name__ for source in sources.values())
     skops = _skops(f"a model file with evidence from {names}")
     try:
@@ -29,7 +29,7 @@ def dump(sources: Mapping[str, Any]) -> bytes:
 
 
 def load(content: bytes, trusted: Sequence[str] | None) -> dict[str, Any]:
-    """The sources in the content; a ModelFormatError names the types that must be trusted first."""
+    """Load sources; a ModelFormatError names the types that must be trusted first."""
     skops = _skops("a model file with objects")
     try:
         needed = sorted(skops.get_untrusted_types(data=content))

@@ -365,7 +365,7 @@ def evaluation_of(
     sequence_names: npt.NDArray[Any] | None = None,
     origin: str = "",
 ) -> Evaluation:
-    """The figures of posteriors of whole sequences by one method, and the accuracy of the others."""
+    """Evaluate posteriors of whole sequences, and the accuracy of other methods."""
     posteriors, lengths, known = posteriors_by_method[method], sequences.lengths, truth != UNKNOWN
     if not known.any():
         raise ValueError("y has no known label to compare with")

@@ -91,7 +91,7 @@ class StateNumbers(Shown):
         return TextTable(title, ["states", "gain", "below the largest", "error of that", ""], rows)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the gains with the errors of their differences to the largest; see `drhmm.plotting.state_numbers`."""
+        """Draw the gains; see `drhmm.plotting.state_numbers`."""
         from ..plotting import state_numbers
 
         return state_numbers(self, ax=ax)

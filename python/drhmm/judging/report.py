@@ -146,7 +146,7 @@ def _shown_rows(evaluation: Evaluation) -> tuple[int, int]:
 
 
 def worst_stretches(evaluation: Evaluation) -> list[tuple[int, int]]:
-    """Rows around errors of one sequence whose true labels were given the smallest probabilities, worst first.
+    """Find rows around the errors with the least probable true labels, worst first.
 
     Errors that would be in one picture are one stretch.
     """
@@ -253,7 +253,7 @@ def _calibration(evaluation: Evaluation) -> Picture:
 
 
 def _transitions(evaluation: Evaluation) -> Picture:
-    """The chain as probabilities; where states last, how long they do, and where they go then."""
+    """Describe the chain: transitions, and mean stays with the next states."""
     model = evaluation.model
     matrix = (model if model.tempering is None else model.tempering).transmat
     figure, axes = _square(len(matrix))

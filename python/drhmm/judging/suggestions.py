@@ -26,7 +26,7 @@ MEDIAN_FRAMES = 300
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Time steps ``begin`` to ``end``, end excluded, of a sequence, whose labels would help.
+    """Time steps ``begin`` to ``end``, end excluded, whose labels would help.
 
     ``label`` is the most frequent prediction, ``uncertainty`` the mean entropy of their posteriors, in nats.
 
@@ -75,7 +75,7 @@ def suggest_labels(
 def _candidates(
     model: Model, sequences: Sequences, known: npt.NDArray[np.bool_], length: int, random: np.random.RandomState
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Complete rows without a label, drawn in stretches if there are too many, and the starts of stretches in them."""
+    """Unlabelled complete rows, drawn if there are too many, and starts of stretches."""
     usable = complete_rows(model.evidence.framing.frames(sequences.samples, sequences.unbroken)) & ~known
     if usable.sum() > MOST_ROWS:
         stretch = np.cumsum(usable) // length
@@ -99,7 +99,7 @@ def _greedy(
     n: int,
     length: int,
 ) -> list[int]:
-    """First rows of stretches: in turn that most like what is uncertain, and unlike the stretches before it."""
+    """Choose stretches in turn: like many uncertain rows, unlike the chosen ones."""
     begins, chosen = rows[starts], list[int]()
     free = np.ones(len(starts), dtype=bool)
     while len(chosen) < n and free.any():

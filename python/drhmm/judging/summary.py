@@ -45,7 +45,7 @@ def tables_of(model: Model) -> list[TextTable]:
 
 
 def mean_stays(model: Model) -> Array:
-    """How many time steps each state lasts on average."""
+    """Mean stay of each state in time steps."""
     chain = model if model.tempering is None else model.tempering
     with np.errstate(divide="ignore"):
         return model.durations.mean if model.stages is not None else 1 / (1 - np.diagonal(chain.transmat))

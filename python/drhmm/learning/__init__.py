@@ -1,1 +1,1 @@
-"""From training frames to a model: labelled, partly labelled, unlabelled, in blocks."""
+"""Learning from training frames: labelled, partly labelled, unlabelled, in blocks."""

@@ -56,7 +56,7 @@ def run_em(
     n_threads: int,
     progress: Progress = no_progress,
 ) -> EMResult:
-    """Alternate learning ratios from soft labels and inferring soft labels from ratios.
+    """Alternate between learning ratios from soft labels and inferring soft labels.
 
     Stops when the posteriors of a frame change by less than `tol` on average, or when the gain falls: the iteration
     before is then the result. Known labels are clamped: their frames have evidence for their own state only. The gain

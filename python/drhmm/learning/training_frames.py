@@ -129,7 +129,7 @@ class TrainingFrames:
         return Task(self.frames, targets, self.weights, self.folds, self.given_weights is not None, drawn)
 
     def drawn(self, judged: Places) -> Places | None:
-        """The frames that members are judged by: those of the judged rows, and others where these are few.
+        """The frames for judging members: judged rows, and more if these are few.
 
         None stands for all frames, which small data are judged by.
         """
@@ -232,9 +232,9 @@ def row_weights(
 
 
 def typical_values(samples: Array, states: Codes, n_states: int) -> Quantiles | None:
-    """Quantiles of every column in every state, (S, d, 3); None in a state without samples, and where they are many.
+    """Quantiles of every column in every state, (S, d, 3).
 
-    Of many rows of a state, some do.
+    None for states without samples, and for too many values.
     """
     if n_states * samples.shape[1] * len(QUANTILES) > MOST_RECORDED:
         return None

@@ -12,7 +12,9 @@ from .learner import as_training, check_fitted, class_shares, hard_or_repeated
 
 
 class FromClassifier(BaseEstimator):  # type: ignore[misc]
-    """Density ratios from any scikit-learn classifier with `predict_proba`: w_i(y) = p(i | y) / p(i).
+    """Density ratios from any scikit-learn classifier with `predict_proba`.
+
+    w_i(y) = p(i | y) / p(i).
 
     Parameters
     ----------

@@ -189,7 +189,7 @@ class Additive(MemberSource):
 
 
 class Gaussian(MemberSource):
-    """Density ratios of one Gaussian per state, with covariances shrunk to the pooled one.
+    """Density ratios of one Gaussian per state, with shrunk covariances.
 
     EM follows the densities themselves, without a floor and with a ridge of at most 1e-4.
 
@@ -271,7 +271,7 @@ class DensityUpdates(Refits):
 
 
 class LeastSquares(MemberSource):
-    """Density ratios by kernel least squares: one Gram matrix and one Cholesky factor for all states.
+    """Density ratios by kernel least squares, with one factorisation for all states.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ class LeastSquares(MemberSource):
         super().check_parameters()
 
     def _begin(self, task: Task, search: bool = True) -> tuple[KernelMember, Array | None]:
-        """Choose centres, sigma and rho; return held-out log ratios of the best if there was a search."""
+        """Choose centres, sigma and rho; return held-out log ratios of a search."""
         n_states = task.targets.shape[1]
         random_state = random_state_of(self.random_state)
         size = basis_size(self.n_basis, len(task.frames), n_states)
@@ -411,7 +411,7 @@ class FactoredLeastSquares:
         return _core.RegularizedGram(sums["gram"], self.member.rho * self.task.weights.sum())
 
     def _solve(self, targets: Array) -> LeastSquares:
-        """Theta = (Phi^T W Phi + rho I)^-1 Phi^T W Gamma, or the rule printed in the paper."""
+        """Theta = (Phi^T W Phi + rho I)^-1 Phi^T W Gamma, or the rule of the paper."""
         weighted = self.task.weights[:, None] * targets
         if self._features is not None:
             moment = np.ascontiguousarray(self._features.T @ weighted)

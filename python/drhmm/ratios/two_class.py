@@ -1,4 +1,4 @@
-"""The ratio of two densities, estimated directly: uLSIF and its relative variant RuLSIF."""
+"""Direct estimation of the ratio of two densities: uLSIF and RuLSIF."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ RHO_GRID = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
 
 
 class TwoClass(BaseEstimator):  # type: ignore[misc]
-    """Density ratio of two states by uLSIF (Kanamori et al. 2009) or RuLSIF (Yamada et al. 2011).
+    """Density ratio of two states by uLSIF or RuLSIF.
+
+    uLSIF is by Kanamori et al. (2009), RuLSIF by Yamada et al. (2011).
 
     Parameters
     ----------
@@ -109,7 +111,7 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
         return float(sigmas[best[0]]), float(rhos[best[1]])
 
     def relative_ratio(self, frames: Any) -> Array:
-        """p_1 / (alpha p_1 + (1 - alpha) p_0), negative estimates rounded up to 0, shape (n,)."""
+        """p_1 / (alpha p_1 + (1 - alpha) p_0), non-negative, shape (n,)."""
         check_fitted(self, "centers_")
         features = _core.squared_exponential(as_samples(frames, "frames"), self.centers_, self.sigma_)
         ratio: Array = np.maximum(features @ self.theta_, 0.0)
@@ -139,7 +141,7 @@ def _grid(setting: float | str, grid: Array, default: float) -> Array:
 
 
 def _solve(frames: Array, weights: Array, centers: Array, alpha: float, sigma: float, rho: float) -> Array:
-    """Theta = (alpha H_1 + (1 - alpha) H_0 + rho I)^-1 h_1 with means under the weights of each state."""
+    """Theta = (alpha H_1 + (1 - alpha) H_0 + rho I)^-1 h_1 with weighted means."""
     gram = np.zeros((len(centers), len(centers)))
     for state, share in ((1, alpha), (0, 1 - alpha)):
         own = np.ascontiguousarray(weights[:, state])
@@ -152,7 +154,7 @@ def _solve(frames: Array, weights: Array, centers: Array, alpha: float, sigma: f
 
 
 def leave_one_out_scores(numerator: Array, denominator: Array, alpha: float, rhos: Array) -> Array:
-    """Leave-one-out scores of the ratio of two samples of features, (n, rhos), from one eigendecomposition.
+    """Leave-one-out scores of the ratio of two samples of features, (n, rhos).
 
     With nu = phi(numerator_i) and de = phi(denominator_i) left out, the matrix to invert is P - a nu nu^T - b de de^T
     with P, a and b the same for every i; two applications of P^-1 and a 2 x 2 system give theta_i at nu and de. In the

@@ -14,7 +14,7 @@ TAPS, DILATIONS, POOLED, LEAST = 9, (1, 2, 4), 5, 1e-3
 def context_features(
     samples: Array, mean: Array, scale: Array, windows: list[int], kinds: int, signs: Array, bias: Array
 ) -> Array:
-    """Features (T, F) of one sequence (T, d): the samples, their statistics, and pooled convolutions."""
+    """Samples, statistics and pooled convolutions (T, F) of a sequence (T, d)."""
     z = filled((samples - mean) / scale)
     return np.hstack([z, *[statistics(z, w)[kind] for w in windows for kind in range(kinds)], pooled(z, signs, bias)])
 
@@ -34,7 +34,7 @@ def last(z: Array, t: int, n: int) -> Array:
 
 
 def statistics(z: Array, w: int) -> tuple[Array, Array, Array]:
-    """Mean, log(sd + .001) and log(mean |difference| + .001) of the last w samples, (T, d) each."""
+    """Mean, log(sd + .001), log(mean |difference| + .001) of w samples, (T, d) each."""
     windows = [last(z, t, w) for t in range(len(z))]
     changes = [np.abs(np.diff(last(z, t, w + 1), axis=0)).mean(axis=0) for t in range(len(z))]
     mean, spread = [np.array([f(window, axis=0) for window in windows]) for f in (np.mean, np.std)]
@@ -42,7 +42,7 @@ def statistics(z: Array, w: int) -> tuple[Array, Array, Array]:
 
 
 def convolutions(z: Array, signs: Array) -> Array:
-    """Outputs (T, 252): three taps have the weight 2, six have -1, on signed sums of columns."""
+    """Outputs (T, 252): three taps of weight 2, six of -1, on signed sums of columns."""
     outputs = np.empty((len(z), signs.shape[1]))
     patterns = [np.where(np.isin(np.arange(TAPS), taps), 2.0, -1.0) for taps in combinations(range(TAPS), 3)]
     for t in range(len(z)):

@@ -1,4 +1,4 @@
-"""Durations in numpy: each state becomes a row of stages, expanded densely; and enumeration of segmentations.
+"""Durations in numpy: expanded stages, and enumeration of segmentations.
 
 State i has ``sizes[i]`` stages with the same evidence. Stage u stays with ``stay[u]``, else it advances to the next.
 Advancing from the last stage leaves the state, to state j with B_ij = A_ij / sum_{l != i} A_il. An entry into state j
@@ -30,7 +30,7 @@ def owners(sizes: Sizes) -> Sizes:
 
 
 def leaving(transmat: Array) -> Array:
-    """B_ij: where a state goes when it is left, shape (S, S); a row of zeros for a state that is never left."""
+    """B_ij, the transitions out of a state, (S, S); zeros if it is never left."""
     others = np.where(np.eye(len(transmat), dtype=bool), 0.0, transmat)
     totals = others.sum(axis=1, keepdims=True)
     shares: Array = np.divide(others, totals, out=np.zeros_like(others), where=totals > 0)
@@ -55,7 +55,7 @@ def expand(transmat: Array, startprob: Array, sizes: Sizes, stay: Array, skip: A
 def with_unknown(
     expanded: Array, start: Array, sizes: Sizes, prior: Array, rate: float, duration: float
 ) -> tuple[Array, Array]:
-    """The chain of stages with one for the unknown at the end, shapes (U + 1, U + 1) and (U + 1,)."""
+    """Add a stage for the unknown at the end, shapes (U + 1, U + 1) and (U + 1,)."""
     n_stages = len(start)
     larger = np.empty((n_stages + 1, n_stages + 1))
     larger[:-1, :-1] = (1 - rate) * expanded
@@ -72,7 +72,7 @@ def collapse(of_stages: Array, sizes: Sizes) -> Array:
 
 
 def collapse_counts(of_stages: Array, sizes: Sizes) -> Array:
-    """Expected transitions between states (S, S) from those between stages (U, U); those inside a state are stays."""
+    """Expected transitions of states (S, S) from those of stages, inner ones as stays."""
     return collapse(collapse(of_stages, sizes).T, sizes).T
 
 
@@ -86,7 +86,10 @@ def _entries(sizes: Sizes, skip: Array) -> list[Array]:
 
 
 def stay_probabilities(stay: Array, entry: Array, length: int) -> tuple[float, float]:
-    """Probability that a stay lasts `length` frames, and at least as many; it begins at stage u with ``entry[u]``."""
+    """Probability of a stay of `length` frames, and of at least as many.
+
+    It begins at stage u with ``entry[u]``.
+    """
     at = entry
     for _ in range(length - 1):
         at = at * stay + np.append(0.0, (at * (1 - stay))[:-1])
@@ -96,7 +99,7 @@ def stay_probabilities(stay: Array, entry: Array, length: int) -> tuple[float, f
 def segmentation_probability(
     path: Sizes, transmat: Array, startprob: Array, sizes: Sizes, stay: Array, skip: Array, unknown: Unseen = None
 ) -> float:
-    """Probability of one path of states, segment by segment; `unknown` is (prior, rate, duration)."""
+    """Probability of a path of states; `unknown` is (prior, rate, duration)."""
     n_states, others, entered = len(sizes), leaving(transmat), _entries(sizes, skip)
     prior, rate, duration = (startprob, 0.0, 1.0) if unknown is None else unknown
     stages = np.split(stay, np.cumsum(sizes)[:-1])
@@ -127,7 +130,7 @@ def segmentation_probability(
 def enumerate_segmentations(
     log_ratios: Array, transmat: Array, startprob: Array, sizes: Sizes, stay: Array, skip: Array, unknown: Unseen = None
 ) -> tuple[Array, Array, float, Sizes]:
-    """Smoothed posteriors, expected transitions, log likelihood and best path from all paths of states, one by one."""
+    """Posteriors, transitions, log likelihood and best path from all paths of states."""
     evidence = prepare(log_ratios)
     n, s = evidence.shape
     posteriors, counts, likelihood = np.zeros((n, s)), np.zeros((s, s)), 0.0
@@ -146,7 +149,7 @@ def enumerate_segmentations(
 
 
 def hazards(stay: Array, entry: Array, longest: int) -> Array:
-    """Probability that a stay of age 1, 2, ... ends there; constant from the last age on."""
+    """Probability that a stay of age 1, 2, ... ends; constant from the last age on."""
     at, ends = entry, []
     for _ in range(longest):
         ends.append(at[-1] * (1 - stay[-1]) / at.sum())
@@ -160,7 +163,7 @@ def hazards(stay: Array, entry: Array, longest: int) -> Array:
 def viterbi(
     log_ratios: Array, transmat: Array, startprob: Array, sizes: Sizes, stay: Array, skip: Array, unknown: Unseen = None
 ) -> Sizes:
-    """Most probable path of states, shape (T,): the best segmentation, whatever the stages inside its segments.
+    """Most probable path of states, shape (T,): the best segmentation.
 
     A single path of stages is far less probable than its segmentation, the more so with many stages. So the recursion
     runs over states and the ages of their stays. A stay that began before the sequence has its own ages.

@@ -1,4 +1,4 @@
-"""Evidence for the unknown in numpy: scores, p-values with a tail, e-values, their pool, and alarms.
+"""Evidence for the unknown in numpy: scores, p-values, e-values and alarms.
 
 A score says how badly the known states explain a frame; larger is stranger. Its p-value is the share of normal frames
 with a score at least as large, and an e-value is evidence against "normal" whose mean over normal frames is 1.
@@ -23,7 +23,7 @@ def gaussian_score(frames: Array, means: Array, covariances: Array, shares: Arra
 
 
 def kernel_score(frames: Array, origin: Array, whitening: Array, centers: Array, weights: Array, width: float) -> Array:
-    """Minus the log density of kernels on whitened frames, (n,); densities below 1e-300 count as that.
+    """Minus the log density of kernels on whitened frames, at least 1e-300, (n,).
 
     The density is sum_b weight_b exp(-d_b^2 / (2 width^2)), with the distance d_b of W (y - origin) from centre b.
     """
@@ -35,7 +35,7 @@ def kernel_score(frames: Array, origin: Array, whitening: Array, centers: Array,
 
 
 def surprise(scores: Array, knots: Array, pvalues: Array, shape: float, spread: float) -> Array:
-    """-log p of scores: by straight lines between knots, and beyond the last one by a generalised Pareto tail."""
+    """-log p of scores: linear between knots, then a generalised Pareto tail."""
     excess = np.maximum(scores - knots[-1], 0) / spread
     tail = np.log1p(shape * excess) / shape if shape > 0 else excess
     # Of equal knots the first counts, whose p-value is the largest.
@@ -46,7 +46,7 @@ def surprise(scores: Array, knots: Array, pvalues: Array, shape: float, spread: 
 
 
 def log_e(surprises: Array) -> Array:
-    """Log e(p) from -log p: e(p) = (1 - p + p log p) / (p log^2 p), the mean of k p^(k-1) over k in (0, 1).
+    """Log e(p) from -log p: e(p) = (1 - p + p log p) / (p log^2 p).
 
     1/2 at p = 1, and 1 on average over uniform p.
     """
@@ -59,7 +59,7 @@ def log_e(surprises: Array) -> Array:
 
 
 def pooled(log_es: Sequence[Array], scales: Sequence[float], joint: float = 1.0) -> Array:
-    """Log w_* = joint log mean_k e_k^kappa_k: a mean of e-values is one, whatever they have to do with each other."""
+    """Log w_* = joint log mean_k e_k^kappa_k; a mean of e-values is an e-value."""
     parts = np.array([scale * own for scale, own in zip(scales, log_es, strict=True)])
     best = parts.max(axis=0)
     result: Array = joint * (best + np.log(np.exp(parts - best).mean(axis=0)))
@@ -67,9 +67,10 @@ def pooled(log_es: Sequence[Array], scales: Sequence[float], joint: float = 1.0)
 
 
 def episodes(log_evidence: Array, levels: tuple[float, float], hold_off: int, margin: float) -> list[tuple[int, int]]:
-    """Begin and end of alarms, end excluded: the sum c_t = max(0, c_{t-1} + log w_*) or one frame is above its level.
+    """Begin and end of alarms, end excluded.
 
-    The sum counts up to `margin` above its level. Frames above that are at most `hold_off` apart are of one episode.
+    The sum c_t = max(0, c_{t-1} + log w_*) or one frame is above its level. The sum counts up to `margin` above its
+    level. Frames above that are at most `hold_off` apart are of one episode.
     """
     total, above = 0.0, []
     for t, value in enumerate(log_evidence):

@@ -1,4 +1,4 @@
-"""The tempered chain, and the objective of scales, temper and prior shift, in numpy.
+"""The tempered chain and the objective of the tunings in numpy.
 
 P = A^tau elementwise and pi^tau are the weights of transitions and of first states. Smoothing with them equals
 smoothing with the proper chain of `tempered`, if its end weights are added to the evidence of the last frame of each
@@ -42,7 +42,7 @@ def tempered(transmat: Array, startprob: Array, temper: float) -> tuple[Array, A
 
 
 def smoothed(evidence: Array, transitions: Array, start: Array) -> tuple[Array, Array, Array, Array]:
-    """Posteriors (T, S) of one sequence by normalised forward-backward, the two messages and the weights exp(evidence).
+    """Posteriors (T, S) by forward-backward, both messages, and exp(evidence).
 
     Transitions and start need not sum to 1.
     """
@@ -62,7 +62,7 @@ def smoothed(evidence: Array, transitions: Array, start: Array) -> tuple[Array, 
 def loss_and_gradient(
     evidence: Array, codes: Codes, transitions: Array, start: Array
 ) -> tuple[float, Array, Array, Array]:
-    """-sum_t log gamma_t(x_t) of one sequence over frames of known state, and its derivatives.
+    """-sum_t log gamma_t(x_t) over frames of known state, and its derivatives.
 
     By the logarithms of evidence (T, S), of transitions (S, S) and of start (S,). As gamma does not depend on the
     scale of a message, normalisers count as constants on the way back. With u = dL / d log a_t, whose own part is
@@ -109,9 +109,9 @@ def objective(
     defaults: Sequence[float],
     parameters: Array,
 ) -> tuple[float, Array]:
-    """(runs / frames) sum_t -log gamma_t(x_t) + pulls, and its gradient; parameters are log2 kappa_m, tau and beta.
+    """(runs / frames) sum_t -log gamma_t(x_t) + pulls, and its gradient.
 
-    ``codes`` are the true states, -1 where a frame is not judged; runs are stretches of constant known state.
+    The parameters are log2 kappa_m, tau and beta.
     """
     log_scales, temper, beta = parameters[:-2], float(parameters[-2]), float(parameters[-1])
     scales = 2.0**log_scales

@@ -19,7 +19,7 @@ def least_ratio(n_states: int, floor: float = 0.02) -> float:
 
 
 def limited(ratios: Array, least: float) -> Array:
-    """l_i = log max(q_i / p_i, least); rows of NaN stay NaN. A row that every class estimates as 0 says nothing.
+    """l_i = log max(q_i / p_i, least); NaN rows stay NaN, and all-zero rows become 0.
 
     Kernels underflow far from all centres: a ratio below 1e-290 counts as 0.
     """
@@ -30,7 +30,7 @@ def limited(ratios: Array, least: float) -> Array:
 
 
 def gaussian_moments(frames: Array, targets: Array, weights: Array, variances: Array) -> tuple[Array, Array]:
-    """Means (S, D) and covariances (S, D, D) of the classes, shrunk to the pooled one; variances (D,) of all frames.
+    """Means (S, D), shrunk covariances (S, D, D) and the variances (D,) of all frames.
 
     Sigma_i = (scatter_i + (D + 1) u Sigma_pooled) / (n_i + (D + 1) u) + .01 diag(variances), u the mean weight.
     """
@@ -71,7 +71,7 @@ def decile_edges(frames: Array) -> list[Array]:
 
 
 def additive_features(frames: Array, low: Array, high: Array, units: Array, edges: Sequence[Array]) -> Array:
-    """1, the values clipped to the range in units (D,), and for each column an indicator of every bin between edges."""
+    """Features 1, clipped values in units (D,), and indicators of bins."""
     indicators = [
         np.eye(len(own) + 1)[np.searchsorted(own, column, side="left")]
         for own, column in zip(edges, frames.T, strict=True)
@@ -80,7 +80,7 @@ def additive_features(frames: Array, low: Array, high: Array, units: Array, edge
 
 
 def additive_theta(features: Array, targets: Array, weights: Array, ridge: float = 10.0) -> Array:
-    """Least squares with a ridge on everything but the intercept; the ridge is in units of the mean weight."""
+    """Least squares with a ridge, relative to the mean weight, except the intercept."""
     penalty = ridge * weights.sum() / len(weights) * np.eye(features.shape[1])
     penalty[0, 0] = 0.0
     weighted = features * weights[:, None]
@@ -96,7 +96,7 @@ def prior_shift(prior: Array) -> Array:
 
 
 def pooled(members: Sequence[Array], scales: Sequence[float], beta: float, prior: Array) -> Array:
-    """Log w_i(y) = sum_m kappa_m l_i^(m)(y) + (sum_m kappa_m) beta (log p_i - mean_j log p_j)."""
+    """Log w_i(y) = sum_m kappa_m l_i^(m) + (sum_m kappa_m) beta (log p_i - mean)."""
     total: Array = sum(scale * member for scale, member in zip(scales, members, strict=True)) + (
         sum(scales) * beta * prior_shift(prior)
     )

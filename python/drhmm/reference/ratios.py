@@ -43,7 +43,7 @@ def log_ratios(estimates: Array, prior: Array, floor: float, evidence_scale: flo
 def cross_validate(
     frames: Array, targets: Array, folds: Folds, centers: Array, sigma: float, relative_rhos: Sequence[float]
 ) -> tuple[Array, Array]:
-    """Held-out squared loss of every rho, summed over frames, and held-out estimates (rhos, N, S).
+    """Held-out squared loss by rho, summed over frames, and estimates (rhos, N, S).
 
     ``rho = relative_rho * number of training frames``. Here the loss comes from explicit
     predictions; the native version computes it from Gram matrices alone.
@@ -61,7 +61,7 @@ def cross_validate(
 
 
 def leave_one_out_scores(numerator: Array, denominator: Array, alpha: float, rho: float) -> Array:
-    """Leave-one-out scores of a relative density ratio, by learning again without each pair.
+    """Leave-one-out scores of a relative ratio, by learning without each pair.
 
     `numerator` and `denominator` are features of the two classes. Score i is the squared-error criterion
     alpha/2 w(nu_i)^2 + (1 - alpha)/2 w(de_i)^2 - w(nu_i) of w = theta^T phi learned without nu_i and de_i.

@@ -1,4 +1,4 @@
-"""Forward-backward on evidence, in numpy: log domain, the paper's pairwise ratios, and enumeration of all paths.
+"""Forward-backward in numpy: log domain, pairwise ratios, and enumeration.
 
 ``log_ratios`` has shape (T, S): row t is log w_i(y_t) up to a constant; -inf excludes a state, +inf excludes all
 others, a row of NaN is a missing frame. ``transmat[i, j] = p(x_t = j | x_{t-1} = i)``.
@@ -18,7 +18,7 @@ Which = npt.NDArray[np.int64] | None
 
 
 def prepare(log_ratios: Array) -> Array:
-    """Missing rows become zeros, and +inf in a row becomes "these states and no others"."""
+    """Replace missing rows by zeros, and rows with +inf by "these states only"."""
     evidence = np.where(np.isnan(log_ratios), 0.0, log_ratios)
     certain = np.isposinf(evidence)
     rows = certain.any(axis=1)
@@ -27,7 +27,7 @@ def prepare(log_ratios: Array) -> Array:
 
 
 def fill_gaps(log_ratios: Array, dt: npt.NDArray[np.int64]) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Evidence with a missing frame for every step of a gap, and the rows of the frames."""
+    """Add a missing frame for every step of a gap; return the rows of the frames."""
     rows = np.cumsum(dt) - 1
     filled = np.full((rows[-1] + 1, log_ratios.shape[1]), np.nan)
     filled[rows] = log_ratios
@@ -48,13 +48,13 @@ def _log_sum(values: Array, axis: int) -> Array:
 
 
 def _log_steps(transmat: Array, which: Which, n_frames: int) -> list[Array]:
-    """The log matrix (S, S) that leads to each frame: of one for all, or of those (K, S, S) that `which` chooses."""
+    """The log matrix (S, S) into each frame, chosen by `which` from (K, S, S) or one."""
     logs = log(transmat)
     return list(logs[which]) if which is not None else [logs if logs.ndim == 2 else logs[0]] * n_frames
 
 
 def forward(log_ratios: Array, transmat: Array, startprob: Array, which: Which = None) -> Array:
-    """Log filtered ratios to the likeliest state, shape (T, S); raises on impossible data."""
+    """Log filtered ratios to the likeliest state, (T, S); raises on impossible data."""
     evidence, steps = prepare(log_ratios), _log_steps(transmat, which, len(log_ratios))
     alpha = np.empty_like(evidence)
     for t, row in enumerate(evidence):
@@ -153,7 +153,7 @@ def expected_transitions(log_ratios: Array, transmat: Array, startprob: Array) -
 def draw_paths(
     log_ratios: Array, transmat: Array, startprob: Array, uniforms: Array, which: Which = None
 ) -> npt.NDArray[np.int64]:
-    """Paths from the posterior, one for each row of uniform numbers (n, T), by forward filtering, backward sampling."""
+    """Draw posterior paths from uniform numbers (n, T) by backward sampling."""
     alpha, steps = forward(log_ratios, transmat, startprob, which), _log_steps(transmat, which, len(log_ratios))
     paths = np.empty(uniforms.shape, dtype=np.int64)
     for path, numbers in zip(paths, uniforms, strict=True):
@@ -182,7 +182,7 @@ def path_log_probability(path: npt.NDArray[np.int64], log_ratios: Array, transma
 
 
 def enumerate_paths(log_ratios: Array, transmat: Array, startprob: Array) -> tuple[Array, Array, npt.NDArray[np.int64]]:
-    """Smoothed posteriors, expected transitions and the best path from all S^T paths, one by one."""
+    """Smoothed posteriors, expected transitions and best path from all S^T paths."""
     n, s = log_ratios.shape
     paths = np.array(list(itertools.product(range(s), repeat=n)))
     logs = np.array([path_log_probability(path, log_ratios, transmat, startprob) for path in paths])
@@ -196,10 +196,10 @@ def enumerate_paths(log_ratios: Array, transmat: Array, startprob: Array) -> tup
 
 
 def pairwise_smooth(log_ratios: Array, transmat: Array, startprob: Array) -> tuple[Array, Array]:
-    """Filtered and smoothed posteriors by the paper's recursions on all S^2 ratios (indices corrected).
+    """Filtered and smoothed posteriors by recursions on S^2 ratios, as in the paper.
 
-    rf_ij(t) = w_ij(y_t) sum_k [ sum_k' A[k', j] / A[k, i] rf_k'k(t-1) ]^-1
-    rb_ij(t) = sum_k [ sum_k' A[j, k'] / A[i, k] rb_k'k(t+1) w_k'k(y_{t+1}) ]^-1
+    The paper's indices are corrected: rf_ij(t) = w_ij(y_t) sum_k [ sum_k' A[k', j] / A[k, i] rf_k'k(t-1) ]^-1, and
+    rb_ij(t) = sum_k [ sum_k' A[j, k'] / A[i, k] rb_k'k(t+1) w_k'k(y_{t+1}) ]^-1.
 
     Needs positive parameters and moderate evidence: this form has no scaling.
     """

@@ -1,4 +1,4 @@
-"""Suggestions for misspelt or misplaced arguments of a call, and limits on the threads of other libraries."""
+"""Suggestions for misspelt or misplaced arguments, and limits on threads."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _refuse_places(method: Callable[..., Any], most: int, arguments: tuple[Any, 
 
 
 def _unknown(method: Callable[..., Any], instance: Any, name: str, known: Sequence[str]) -> str:
-    """Describe an argument that a method, or a class among its settings, does not have."""
+    """Describe an unknown argument of a method, or setting of a class."""
     nearest = [OTHER_NAMES[name]] if OTHER_NAMES.get(name) in known else get_close_matches(name, known, n=1)
     hint = f": did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(known)}"
     if method.__name__ == "__init__":
@@ -77,7 +77,10 @@ def by_name(method: Callable[P, R]) -> Callable[P, R]:
 
 @lru_cache(maxsize=1)
 def _controller(n_modules: int) -> Any:
-    """Return the libraries with threads; search again after new imports only, as that takes milliseconds."""
+    """Return the libraries with threads; search again after new imports only.
+
+    A search takes milliseconds.
+    """
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
