@@ -29,13 +29,11 @@ inline AlarmLevels alarm_levels(const LevelNumbers& numbers) {
 
 // Begin, end, peak, score and cause of an alarm, and the frames of its highest evidence.
 inline py::tuple episode_tuple(const AlarmEpisode& episode) {
-  std::vector<std::int64_t> places;
-  for (const std::int64_t place : episode.places) {
-    if (place >= 0) places.push_back(place);
-  }
+  py::tuple places(episode.n_kept());
+  for (std::size_t k = 0; k < places.size(); ++k) places[k] = py::int_(episode.places[k]);
   const auto peak = static_cast<std::size_t>(episode.peak());
   return py::make_tuple(episode.begin, episode.last + 1, episode.places[peak], episode.scores[peak], episode.cause,
-                        py::tuple(py::cast(places)));
+                        places);
 }
 
 class LiveStreams {
@@ -111,11 +109,9 @@ class LiveStreams {
     const AlarmEpisode& episode = is_ended ? own.watch.ended : own.watch.now;
     if (!episode.is_on()) return py::none();
     const py::tuple told = episode_tuple(episode);
-    const auto places = told[5].cast<std::vector<std::int64_t>>();
     if (known.equal(told[5])) return py::make_tuple(told, py::none());
     const double* const frames = (is_ended ? own.ended_witnesses : own.witnesses).data();
-    const Index size = streams_.framing().frame_size();
-    return py::make_tuple(told, Array({static_cast<Index>(places.size()), size}, frames));
+    return py::make_tuple(told, Array({episode.n_kept(), streams_.framing().frame_size()}, frames));
   }
 
   double alarm_sum(Index row) const {

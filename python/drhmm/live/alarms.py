@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,8 @@ TOO_UNLIKELY = 1e-3
 
 #: Share of missing rows of a column without a warning.
 MOST_MISSING = 0.1
+
+ColumnShares: TypeAlias = "tuple[tuple[str | int, float], ...]"
 
 #: The exceeded level of a frame: none, that of the sum, or that of single frames.
 CAUSES = ("", "sum", "frame")
@@ -53,7 +55,7 @@ class Episode:
     end: int
     peak: int
     score: float
-    columns: tuple[tuple[str | int, float], ...] = ()
+    columns: ColumnShares = ()
     cause: str = ""
 
 
@@ -208,21 +210,15 @@ class Alarm:
         """
         sums, found, _ = _core.follow_alarm(self.levels, scores, dt)
         framing, episodes = self.model.evidence.framing, []
-        for one in found:
-            frames = None
+        for begin, end, peak, score, cause, places in found:
+            columns: ColumnShares = ()
             if samples is not None:
-                rows = np.array(one[-1])[:, None] + np.arange(1 - framing.window, 1)
-                frames = ((samples[rows] - framing.mean) / framing.scale).reshape(len(rows), -1)
-            episodes.append(self.episode(one, frames, sequence))
+                rows = np.array(places)[:, None] + np.arange(1 - framing.window, 1)
+                columns = self.columns_of(((samples[rows] - framing.mean) / framing.scale).reshape(len(rows), -1))
+            episodes.append(Episode(sequence, begin, end, peak, score, columns, CAUSES[cause]))
         return sums, episodes
 
-    def episode(self, found: tuple[Any, ...], frames: Array | None, sequence: int = 0) -> Episode:
-        """Convert a native episode; columns come from frames (k, D) if there are any."""
-        begin, end, peak, score, cause, _ = found
-        columns = () if frames is None else self._columns_of(frames)
-        return Episode(sequence, begin, end, peak, score, columns, CAUSES[cause])
-
-    def _columns_of(self, frames: Array) -> tuple[tuple[str | int, float], ...]:
+    def columns_of(self, frames: Array) -> ColumnShares:
         """Columns with their shares of the evidence of frames (k, D), up to nine tenths."""
         names = self.model.feature_names
         parts = self.model._novelty_evidence.by_column(frames).reshape(-1, self.model.n_features)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from ..data.columns import values_by_name
 from ..exceptions import SnapshotError
 from ..recursion import raise_failure
 from . import snapshots
-from .alarms import Alarm, AlarmHealth, Episode
+from .alarms import CAUSES, Alarm, AlarmHealth, ColumnShares, Episode
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -39,7 +38,7 @@ class _Live:
         else:
             model._check_alarm(alarm)
         self._alarm = alarm
-        self._told: dict[tuple[int, bool], tuple[Any, Episode]] = {}
+        self._told: dict[tuple[int, bool], tuple[tuple[int, ...], ColumnShares]] = {}
         self._lag = check_integer(lag, "lag", low=0, high=snapshots.LONGEST_LAG)
         self._n_columns = model.n_features
         tuned = model.tuned("filter")
@@ -88,17 +87,15 @@ class _Live:
     def _episode(self, row: int, is_ended: bool = False) -> Episode | None:
         """The alarm of a row; only higher evidence changes its columns."""
         alarm = self._watched()
-        places, told = self._told.get((row, is_ended), ((), None))
+        places, columns = self._told.get((row, is_ended), ((), ()))
         found = self._live.alarm(row, is_ended, places)
         if found is None:
             return None
-        numbers, frames = found
-        episode = alarm.episode(numbers, frames, row)
-        if frames is None:
-            assert told is not None
-            episode = replace(episode, columns=told.columns)
-        self._told[row, is_ended] = numbers[-1], episode
-        return episode
+        (begin, end, peak, score, cause, places), frames = found
+        if frames is not None:
+            columns = alarm.columns_of(frames)
+            self._told[row, is_ended] = places, columns
+        return Episode(row, begin, end, peak, score, columns, CAUSES[cause])
 
     def _health(self, row: int) -> AlarmHealth:
         return self._watched().compared(*self._live.alarm_marks(row))

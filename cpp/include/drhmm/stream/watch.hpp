@@ -31,6 +31,10 @@ struct AlarmEpisode {
   AlarmEpisode() { scores.fill(kNothing); }
 
   bool is_on() const { return begin >= 0; }
+  // How many frames are kept: the first places.
+  Index n_kept() const {
+    return std::count_if(places.begin(), places.end(), [](auto place) { return place >= 0; });
+  }
   // Where the highest evidence is; of equal ones, the first.
   int peak() const {
     int best = 0;
