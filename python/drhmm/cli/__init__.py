@@ -102,13 +102,11 @@ def _add_columns(command: _Parser, step: str) -> None:
         "lengths and columns",
     )
     add("--sequence", metavar="COLUMN", help="the sequence that a row belongs to; one by default")
-    add("--time", metavar="COLUMN", help="time of a row, a number or a date: rows may be missing")
+    add("--time", metavar="COLUMN", help="time of a row, a number or a date; gaps are allowed")
     add("--step", help=step)
     add("--features", type=_names, metavar="A,B,...", help="columns to use; all others by default")
-    add(
-        "--separator", type=_separator, metavar="SIGN", help="what separates fields; a comma, in .tsv a tab, by default"
-    )
-    add("--decimal", choices=(".", ","), default=".", help="what fractions begin with")
+    add("--separator", type=_separator, metavar="SIGN", help="separator of fields; by default a comma, in .tsv a tab")
+    add("--decimal", choices=(".", ","), default=".", help="decimal sign of numbers")
     add("--no-header", dest="header", action="store_false", help="columns have the names 1, 2, ...")
 
 
@@ -125,19 +123,19 @@ def _add_fit(commands: Commands) -> None:
     add = command.add_argument
     _add_columns(command, "time between rows when none is missing; the median by default")
     add("--output", type=Path, required=True, metavar="FILE", help="the model file to write")
-    add("--label", metavar="COLUMN", help="the state of a row; only an empty field is unknown")
+    add("--label", metavar="COLUMN", help="column of labels; only an empty field is unknown")
     add(
         "--states",
         type=_numbers,
         metavar="N",
-        help="number of states, where there are no labels; 1-8 compares these and takes the best",
+        help="number of states without labels; 1-8 compares these and takes the best",
     )
-    add("--window", type=int, default=1, help="rows that the model sees at each time step")
+    add("--window", type=int, default=1, help="number of rows per time step of the model")
     add(
         "--context",
         default="auto",
         metavar="N|auto|none",
-        help="longest window of past rows that statistics look at; auto: by how long states last",
+        help="longest window of statistics of past rows; auto: by the mean stay",
     )
     add("--holdout", type=float, help="hold out this share of the rows once; 0 measures no accuracy")
     add(
@@ -146,14 +144,14 @@ def _add_fit(commands: Commands) -> None:
         help="measure the accuracy on all sequences, held out in turn: one by one up to 10, in 5 parts otherwise",
     )
     add("--folds", type=int, metavar="N", help="the same in N parts")
-    add("--html", type=Path, metavar="FILE", help="a page with the held-out figures and pictures")
+    add("--html", type=Path, metavar="FILE", help="write a page with held-out results and pictures")
     group = command.add_argument_group("kernels and evidence")
     group.add_argument("--basis", type=int, help="kernel centres (25 per state, at least 150 and at most 500)")
     group.add_argument(
         "--unlabelled",
         choices=("auto", "use", "ignore"),
         default="auto",
-        help="what rows without a label are for, where others have one: learned from only if that helps, or as told",
+        help="use of unlabelled rows beside labelled ones: only if they help, always, or never",
     )
     group = command.add_argument_group("chain")
     group.add_argument(
@@ -162,11 +160,11 @@ def _add_fit(commands: Commands) -> None:
         default="auto",
         help="how long states last: learned if that is clearly better, as in a plain chain, or learned",
     )
-    group.add_argument("--min-duration", type=int, metavar="N", help="no state lasts less than N time steps")
+    group.add_argument("--min-duration", type=int, metavar="N", help="shortest stay in a state, in time steps")
     group = command.add_argument_group("novelty")
-    group.add_argument("--novelty", action="store_true", help="have a state for what nobody labelled")
-    group.add_argument("--novelty-rate", type=float, help="how often it begins, per time step; 0.001 by default")
-    group.add_argument("--novelty-duration", type=float, help="how many time steps it lasts; 50 by default")
+    group.add_argument("--novelty", action="store_true", help="add a state for the unknown")
+    group.add_argument("--novelty-rate", type=float, help="probability that it begins at a time step; 0.001 by default")
+    group.add_argument("--novelty-duration", type=float, help="mean number of time steps that it lasts; 50 by default")
     group = command.add_argument_group("computing")
     group.add_argument("--seed", type=int, default=0, help="seed of everything random")
     group.add_argument("--threads", type=int, help="threads; all cores by default")
@@ -192,8 +190,8 @@ def _add_predict(commands: Commands) -> None:
         default="smooth",
         help="given the whole sequence, the past and present, without the chain, or the most probable path",
     )
-    add("--lag", type=int, help="given the next LAG rows only")
-    add("--probabilities", action="store_true", help="one column more for each state")
+    add("--lag", type=int, help="use only the next LAG rows")
+    add("--probabilities", action="store_true", help="add one column per state")
     add("--keep", type=_names, default=[], metavar="A,B,...", help="columns of the table to write beside the states")
 
 
@@ -212,7 +210,7 @@ def _add_without_columns(command: _Parser) -> None:
             dest=name,
             action="store_const",
             const=False,
-            help=f"not by the {name} column that the model remembers",
+            help=f"ignore the {name} column stored in the model",
         )
 
 
@@ -223,7 +221,7 @@ def _add_evaluate(commands: Commands) -> None:
         "how good a model is on a labelled table",
         "Print accuracy, macro F1, log loss and calibration, the figures of each class, the confusion, and the number\n"
         "and length of segments, true and predicted, on rows that the model should not have learned from. Columns are\n"
-        "those that the model remembers, unless they are named.",
+        "those stored in the model, unless they are named.",
         "drhmm evaluate walks.drhmm others.csv --label activity --html report.html",
     )
     add = command.add_argument
@@ -235,9 +233,9 @@ def _add_evaluate(commands: Commands) -> None:
         default="smooth",
         help="given the whole sequence, the past and present, or without the chain",
     )
-    add("--lag", type=int, help="given the next LAG rows only")
-    add("--html", type=Path, metavar="FILE", help="a page with these figures and pictures")
-    add("--json", action="store_true", help="print the figures as JSON")
+    add("--lag", type=int, help="use only the next LAG rows")
+    add("--html", type=Path, metavar="FILE", help="write a page with these results and pictures")
+    add("--json", action="store_true", help="print the results as JSON")
 
 
 def _add_explain(commands: Commands) -> None:
@@ -252,8 +250,8 @@ def _add_explain(commands: Commands) -> None:
     _add_model_and_columns(command)
     what = command.add_mutually_exclusive_group(required=True)
     what.add_argument("--row", type=int, metavar="N", help="the row to explain; the first is 0")
-    what.add_argument("--columns", action="store_true", help="rank the columns by how much they matter")
-    command.add_argument("--frames", type=int, default=200, metavar="N", help="rows that --columns looks at, at most")
+    what.add_argument("--columns", action="store_true", help="rank the columns by importance")
+    command.add_argument("--frames", type=int, default=200, metavar="N", help="the most rows for --columns")
     command.add_argument("--seed", type=int, default=0, help="seed of these rows")
 
 
@@ -284,7 +282,7 @@ def _add_stream(commands: Commands) -> None:
         "model) or JSON (objects or lists), and write one JSON line for each. An empty field or null is a missing\n"
         'value. With --false-alarms there are further lines with an entry "event", when an alarm begins and ends.\n'
         'Their entries are those of an Episode in Python: "cause" is the level that was exceeded first, "frame" or\n'
-        '"sum", "score" the novelty score of the peak so far, and "columns" what sticks out. Where an alarm begins,\n'
+        '"sum", "score" the novelty score of the peak so far, and "columns" the unusual ones. Where an alarm begins,\n'
         '"alarm_sum" is the cumulative sum.\n'
         "With --snapshot, the state is read from the file if it is there, and written on exit, on SIGTERM and\n"
         "every N observations. Do not send observations again that were answered before a restart. Status 1 means\n"
@@ -295,27 +293,27 @@ def _add_stream(commands: Commands) -> None:
     add = command.add_argument
     add("model", type=Path, help="a model file")
     add("--format", choices=("auto", "csv", "tsv", "json"), default="auto", help="of the lines")
-    add("--columns", type=_names, metavar="A,B,...", help="names of CSV columns, where no line has them")
+    add("--columns", type=_names, metavar="A,B,...", help="names of CSV columns, if no line has them")
     add("--header", action="store_true", help="the first CSV line has names, though they are numbers")
-    add("--lag", type=int, default=0, help="answer LAG observations later, knowing them, too")
+    add("--lag", type=int, default=0, help="answer LAG observations later, with these known")
     add("--sequence", metavar="COLUMN", help="the sequence that an observation belongs to; as in training by default")
-    add("--time", metavar="COLUMN", help="time of an observation: some may be missing; as in training by default")
+    add("--time", metavar="COLUMN", help="time of an observation; gaps are allowed; as in training by default")
     _add_without_columns(command)
     add("--step", help="time of one step, such as 10s; that of the training data by default")
     add(
         "--false-alarms",
         metavar="N/TIME",
-        help="say when alarms for the unknown begin and end, N false ones in a time such as 7d or in 10000 steps",
+        help="report alarms for the unknown, with N false ones per time such as 7d or 10000 steps",
     )
     add(
         "--hold-off",
         metavar="TIME",
-        help="what ends an alarm without evidence for it; 10min, or the novelty duration if no step is known",
+        help="time without evidence that ends an alarm; 10min, or the novelty duration if no step is known",
     )
     add("--events-only", action="store_true", help="write lines where alarms begin and end, and no others")
-    add("--snapshot", type=Path, metavar="FILE", help="where the state survives a restart")
+    add("--snapshot", type=Path, metavar="FILE", help="file that keeps the state across restarts")
     add("--every", type=int, default=1000, metavar="N", help="observations between two snapshots")
-    add("--bad-lines", choices=("stop", "skip"), default="stop", help="end with an error, or say so and go on")
+    add("--bad-lines", choices=("stop", "skip"), default="stop", help="end with an error, or report and continue")
 
 
 def _add_info(commands: Commands) -> None:
