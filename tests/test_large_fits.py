@@ -66,7 +66,7 @@ class TestDrawnFrames:
         assert training.drawn(np.arange(10)) is None
 
     def test_frames_are_drawn_with_the_judged_rows(self):
-        judged = np.arange(7000, 15_000)
+        judged = np.arange(7000, 20_000)
         assert_array_equal(training_of(MOST_DRAWN + 1000).drawn(judged), judged)
 
     def test_few_judged_rows_are_not_all_that_is_drawn(self):

@@ -42,7 +42,7 @@ QUANTILES = (0.1, 0.5, 0.9)
 MOST_RECORDED = 30_000
 
 #: Kernel widths and members are judged by a draw from this number of frames on.
-MOST_DRAWN = 30_000
+MOST_DRAWN = 50_000
 
 Quantiles = list[list[list[float | None]]]
 Places = npt.NDArray[np.int64]
