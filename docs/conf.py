@@ -1,9 +1,12 @@
 """Settings of the documentation; build it with ``sphinx-build -W --keep-going -n docs OUTPUT``."""
 
+import sys
 import warnings
 from pathlib import Path
 
 import drhmm
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "drhmm"
 author = "The drhmm developers"
@@ -12,6 +15,7 @@ version = release = drhmm.__version__
 
 extensions = [
     "myst_parser",
+    "run_examples",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",

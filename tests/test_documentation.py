@@ -322,3 +322,15 @@ def test_the_first_readme_example_is_short_and_prints_the_accuracies_of_the_read
     printed = re.findall(r"^\w+: (\d+)% right$", capsys.readouterr().out, flags=re.MULTILINE)
     said = re.search(r"prints (\d+) % .* (\d+) % .* (\d+) %", (ROOT / "README.md").read_text(), re.DOTALL).groups()
     np.testing.assert_allclose(np.array(printed, float), np.array(said, float), atol=1)
+
+
+def test_a_guide_shows_what_its_examples_print_and_draw(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    from run_examples import with_outputs
+
+    drawn = "from matplotlib import pyplot\npyplot.figure()\n"
+    page = f"Text.\n\n```python\nx = 6\n```\n\n```python\nprint(7 * x)\n{drawn}```\nEnd.\n"
+    text = with_outputs("page", page, tmp_path)
+    assert "pyplot.figure()\n```\n\n```text\n42\n```\n" in text
+    assert text.endswith(f"]({tmp_path.name}/page_1.png)\nEnd.\n")
+    assert (tmp_path / "page_1.png").exists()
