@@ -676,7 +676,8 @@ class TestObjects:
     @pytest.mark.parametrize("trusted", [None, [], ["sklearn.naive_bayes.GaussianNB"]])
     def test_are_not_made_where_they_are_not(self, saved, trusted):
         with pytest.raises(
-            ModelFormatError, match=r"types drhmm\.ratios\.\S+FromClassifier, use drhmm\.load\(path, tru"
+            ModelFormatError,
+            match=r"model.drhmm: the file holds objects.*types drhmm\.ratios\.\S+FromClassifier, use drhmm",
         ):
             drhmm.load(saved[2], trusted=trusted)
 

@@ -177,6 +177,8 @@ def from_bytes(content: bytes, trusted: Sequence[str] | None = None) -> Model:
         sources = None if OBJECTS not in tensors else objects.load(tensors.pop(OBJECTS).tobytes(), trusted)
         model = Model(**parts_of(tensors, described, sources), **_extras(metadata))
         found = digest(described, tensors) if sources is None else model.fingerprint
+    except ModelFormatError:
+        raise
     except KeyError as error:
         raise ModelFormatError(f"the file does not hold a model: there is no entry {error}") from None
     except (ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
