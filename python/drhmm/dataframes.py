@@ -5,7 +5,6 @@ Needs narwhals (``pip install "drhmm[dataframes]"``) and the library of the tabl
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .data.checks import thread_count
-from .data.columns import Columns, Role, TableError, remembered, remembered_columns
+from .data.columns import Columns, Role, remembered, remembered_columns
 from .data.sequences import NamedColumns, Sequences
 from .data.times import Step, warn_of_times_among_features
 from .data.user_warnings import warn
@@ -23,10 +22,10 @@ from .judging.evaluation import Evaluation
 from .judging.explanation import ColumnRanking, Explanation
 from .model import Method, Model, PathMethod
 from .tables.results import refuse_results, results
-from .tables.rows import as_frame, index_of, narwhals, plain, read_sequences, values_of
+from .tables.rows import as_frame, fitted_model, index_of, narwhals, plain, read_rows, read_sequences, values_of
+from .tables.stretches import refuse_owner, stretches
 
 if TYPE_CHECKING:
-    import narwhals as nw
     from narwhals.typing import IntoDataFrame, IntoDataFrameT
 
     from .estimator import DensityRatioHMM
@@ -174,9 +173,9 @@ def predict(
     ['x', 'y', 'second', 'state', 'probability']
     """
     nw = narwhals()
-    fitted, frame = _fitted(model), as_frame(df)
+    fitted, frame = fitted_model(model), as_frame(df)
     refuse_results(frame.columns, "df", fitted, method, probabilities)
-    rows, _ = _to_infer_from(fitted, frame, sequence=sequence, time=time, step=step, features=features)
+    rows, _ = read_rows(fitted, frame, sequence=sequence, time=time, step=step, features=features)
     columns = results(fitted, rows, method=method, lag=lag, probabilities=probabilities, n_threads=n_threads)
     columns["state"] = fitted.classes[columns["state"]]
     series = [
@@ -228,13 +227,13 @@ def evaluate(
     >>> bool(dataframes.evaluate(estimator, df[300:]).accuracy > 0.9)
     True
     """
-    fitted, frame = _fitted(model), as_frame(df)
+    fitted, frame = fitted_model(model), as_frame(df)
     column = remembered(fitted, "label", label, frame.columns, index=index_of(frame))
     if column is None and "label" in remembered_columns(fitted):
         raise ValueError("label: an evaluation compares with true labels, name their column with label=")
     if column is None:
         raise ValueError("the model remembers no column of labels: give label")
-    sequences, columns = _to_infer_from(
+    sequences, columns = read_rows(
         fitted, frame, label=column, sequence=sequence, time=time, step=step, features=features
     )
     labels = values_of(frame[column])
@@ -342,8 +341,8 @@ def explain(
     >>> bool(explained.label == dataframes.predict(estimator, df).state[150])
     True
     """
-    fitted = _fitted(model)
-    sequences, _ = _to_infer_from(fitted, as_frame(df), sequence=sequence, time=time, step=step, features=features)
+    fitted = fitted_model(model)
+    sequences, _ = read_rows(fitted, as_frame(df), sequence=sequence, time=time, step=step, features=features)
     return explanation.explain(fitted, sequences, sequences.place(row, "row"), thread_count(n_threads))
 
 
@@ -384,8 +383,8 @@ def rank_columns(
     >>> sorted(dataframes.rank_columns(estimator, df, n_frames=20, random_state=0).columns)
     ['x', 'y']
     """
-    fitted = _fitted(model)
-    sequences, _ = _to_infer_from(fitted, as_frame(df), sequence=sequence, time=time, step=step, features=features)
+    fitted = fitted_model(model)
+    sequences, _ = read_rows(fitted, as_frame(df), sequence=sequence, time=time, step=step, features=features)
     return explanation.rank_columns(fitted, sequences, n_frames, random_state, thread_count(n_threads))
 
 
@@ -431,8 +430,8 @@ def episodes(
     True
     """
     nw, model, frame = narwhals(), alarm.model, as_frame(df)
-    sequences, columns = _to_infer_from(model, frame, sequence=sequence, time=time, step=step, features=features)
-    _refuse_owner(columns, "begin", "last", "peak", "score", "cause", "columns")
+    sequences, columns = read_rows(model, frame, sequence=sequence, time=time, step=step, features=features)
+    refuse_owner(columns, "begin", "last", "peak", "score", "cause", "columns")
     found = alarm._episodes_of(sequences, n_threads)
     told = [", ".join(f"{name} {share:.0%}" for name, share in one.columns) for one in found]
     entries = {
@@ -441,7 +440,7 @@ def episodes(
         "columns": (told, nw.String),
     }
     peaks = {"peak": [one.peak for one in found]}
-    result: IntoDataFrameT = _stretches(frame, sequences, columns, found, peaks, entries)
+    result: IntoDataFrameT = stretches(frame, sequences, columns, found, peaks, entries)
     return result
 
 
@@ -488,64 +487,13 @@ def suggest_labels(
     >>> list(next_ones.columns), bool((next_ones["begin"] >= 60).all())
     (['begin', 'last', 'state', 'uncertainty'], True)
     """
-    nw, fitted, frame = narwhals(), _fitted(model), as_frame(df)
+    nw, fitted, frame = narwhals(), fitted_model(model), as_frame(df)
     named = {"sequence": sequence, "time": time, "step": step, "features": features}
-    sequences, columns = _to_infer_from(fitted, frame, **named)
-    _refuse_owner(columns, "begin", "last", "state", "uncertainty")
+    sequences, columns = read_rows(fitted, frame, **named)
+    refuse_owner(columns, "begin", "last", "state", "uncertainty")
     y = None if label is None else values_of(frame[label])
     found = suggestions.suggest_labels(fitted, sequences, y, n, length, random_state, thread_count(n_threads))
     states = plain(fitted.classes[[fitted.labels.index(one.label) for one in found]])
     entries = {"state": (states, None), "uncertainty": ([one.uncertainty for one in found], nw.Float64)}
-    result: IntoDataFrameT = _stretches(frame, sequences, columns, found, {}, entries)
+    result: IntoDataFrameT = stretches(frame, sequences, columns, found, {}, entries)
     return result
-
-
-def _refuse_owner(columns: Columns, *names: str) -> None:
-    if columns.sequence in names:
-        raise TableError(
-            f"the column of sequences is {columns.sequence!r}, the name of a column of the result: rename it"
-        )
-
-
-def _stretches(
-    frame: nw.DataFrame[Any],
-    sequences: Sequences,
-    columns: Columns,
-    found: Sequence[Any],
-    places: dict[str, list[int]],
-    entries: dict[str, tuple[Any, Any]],
-) -> Any:
-    """Make a table of stretches: sequence, first and last row, and entries."""
-    nw, first = narwhals(), np.cumsum([0, *sequences.lengths]).tolist()
-    places = {"begin": [one.begin for one in found], "last": [one.end - 1 for one in found]} | places
-    rows = {
-        name: [sequences.row(first[one.sequence] + place) for one, place in zip(found, own, strict=True)]
-        for name, own in places.items()
-    }
-    owner, clock = columns.sequence, columns.time
-    made = {} if owner is None else {owner: _taken(frame[owner], rows["begin"])}
-    made |= {name: (own, nw.Int64) if clock is None else _taken(frame[clock], own) for name, own in rows.items()}
-    series = {
-        name: nw.new_series(name, values, dtype, backend=frame.implementation)
-        for name, (values, dtype) in (made | entries).items()
-    }
-    return nw.from_dict(series).to_native()
-
-
-def _taken(column: nw.Series[Any], rows: list[int]) -> tuple[list[Any], Any]:
-    """Select values of a column, and its type."""
-    return column[rows].to_list(), column.dtype
-
-
-def _fitted(model: Any) -> Model:
-    if isinstance(model, str | os.PathLike):
-        raise TypeError(f"model is the name of a file: load it first, with drhmm.load({os.fspath(model)!r})")
-    if isinstance(model, type):
-        raise TypeError(f"model is the class {model.__name__}: give a model, or a fitted estimator")
-    return model if isinstance(model, Model) else model._fitted_model()
-
-
-def _to_infer_from(model: Model, frame: nw.DataFrame[Any], **named: Any) -> tuple[Sequences, Columns]:
-    """Read whole sequences and gaps by the given or stored columns."""
-    columns = Columns.to_infer_from(model, frame.columns, index=index_of(frame), **named)
-    return read_sequences(frame, columns)[0], columns

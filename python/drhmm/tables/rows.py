@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from ..data.checks import as_values, is_missing, shown
 from ..data.columns import Columns, TableError, refuse_equal_names
 from ..data.sequences import Sequences, as_array, as_sequences, column_names, group
 from ..data.times import TICKS, StepSeconds, TimeError, as_dates, exact, gaps, moment, usual_step
+from ..model import Model
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -191,3 +193,18 @@ def values_of(series: nw.Series[Any]) -> npt.NDArray[Any]:
 def plain(values: npt.NDArray[Any]) -> Any:
     """Convert text or object labels to a list, which every library accepts."""
     return values.tolist() if values.dtype.kind in "OUS" else values
+
+
+def fitted_model(model: Any) -> Model:
+    """Return the model, or that of a fitted estimator."""
+    if isinstance(model, str | os.PathLike):
+        raise TypeError(f"model is the name of a file: load it first, with drhmm.load({os.fspath(model)!r})")
+    if isinstance(model, type):
+        raise TypeError(f"model is the class {model.__name__}: give a model, or a fitted estimator")
+    return model if isinstance(model, Model) else model._fitted_model()
+
+
+def read_rows(model: Model, frame: nw.DataFrame[Any], **named: Any) -> tuple[Sequences, Columns]:
+    """Read whole sequences and gaps by the given or stored columns."""
+    columns = Columns.to_infer_from(model, frame.columns, index=index_of(frame), **named)
+    return read_sequences(frame, columns)[0], columns
