@@ -424,7 +424,7 @@ class TestFiles:
         model.with_alarm(alarm).save(tmp_path / "model.drhmm")
         assert main(["info", str(tmp_path / "model.drhmm")]) == 0
         assert re.search(
-            r"alarm +1 false in 1,000 time steps, from 3,000 normal ones; levels ", capsys.readouterr().out
+            r"alarm +1 false per 1,000 time steps, set on 3,000 normal ones; levels ", capsys.readouterr().out
         )
         assert main(["info", str(tmp_path / "model.drhmm"), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["alarm"]["sum_level"] == alarm.sum_level

@@ -83,7 +83,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         of a sequence may be cut. Shorter stays in a fully labelled y count as that long. A mean stay below the minimum
         is raised to it.
     novelty : bool
-        Whether the model has a state for what nobody labelled; see `novelty_proba`.
+        Whether the model has a state for the unknown; see `novelty_proba`.
     unknown : label or None
         The label that stands for an unknown one, beside NaN and None, which always do. "auto" means -1 among integers
         and empty text otherwise. (Labels -1 and 1 and no others are two classes, unless novelty=True makes one class
