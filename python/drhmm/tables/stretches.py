@@ -1,4 +1,4 @@
-"""Tables with a row for each stretch of time steps, such as an alarm or a suggestion."""
+"""Tables with one row per stretch, such as an alarm or a suggestion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def refuse_owner(columns: Columns, *names: str) -> None:
-    """Raise TableError if the column of sequences has the name of a column of the result."""
+    """Raise TableError if the sequence column has the name of a result column."""
     if columns.sequence in names:
         raise TableError(
             f"the column of sequences is {columns.sequence!r}, the name of a column of the result: rename it"
