@@ -185,7 +185,7 @@ def stages_of(transmat: Array, shape: Sizes, minimum: Sizes) -> Durations:
 class Stays:
     """Counts of observed stays, which add up over blocks.
 
-    Row k of ``kinds`` is (state, length, was entered, was left): nobody saw the begin of a stay that is the first of
+    Row k of ``kinds`` is (state, length, was entered, was left): the start is unknown for a stay that is the first of
     a sequence, or the end of one that is the last. ``counts[k]`` is how many of the kind there are.
     """
 
