@@ -1107,7 +1107,8 @@ def test_gaps_of_a_stream_are_exact(folder, model, columns, kind):
     times, step = exact_times(kind)
     heart, speed = columns["heart rate"], columns["speed"]
     lines = "\n".join(f"{a},{b},{t}" for a, b, t in zip(heart, speed, times, strict=True))
-    more = ["--time", "t", "--step", step / 4]
+    quarter = 250 if kind == "integers" else step / 4  # a plain number is in the unit of the times, here nanoseconds
+    more = ["--time", "t", "--step", quarter]
     result = piped(["stream", folder / "forgetful.drhmm", *more], "heart rate,speed,t\n" + lines)
     found = [json.loads(line)["probability"] for line in result.stdout.splitlines()]
     dt = np.full(ROWS, 4)

@@ -158,7 +158,7 @@ def test_a_window_with_nan_is_refused():
     model = live.model("window")
     stream = model.stream()
     stream.step(np.full(model.n_features, 3.0))
-    standardized = (3.0 - model.evidence.framing.mean) / model.evidence.framing.scale
+    standardized = (3.0 - model.evidence.framing.mean) * (1 / model.evidence.framing.scale)  # as the core does
     kept = stream.snapshot()
     place = kept.index(standardized[:1].tobytes())
     forged = kept[:place] + struct.pack("<d", np.nan) + kept[place + 8 :]

@@ -107,9 +107,9 @@ def test_clusters_are_looked_for_with_no_more_threads_than_allowed(monkeypatch):
     seen = []
 
     class WatchedKMeans(KMeans):
-        def fit_predict(self, X, y=None, sample_weight=None):
+        def fit(self, X, y=None, sample_weight=None):
             seen.append(threads_of_libraries())
-            return super().fit_predict(X, y, sample_weight)
+            return super().fit(X, y, sample_weight)
 
     monkeypatch.setattr("drhmm.learning.em_starts.KMeans", WatchedKMeans)
     with threadpool_limits(limits=4):
