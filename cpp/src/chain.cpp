@@ -55,7 +55,7 @@ class ChainEngineOf final : public ChainEngine {
   Status sequence(Pass pass, const Evidence& evidence, const Answers& answers,
                   const StretchGroup& group) const override {
     const auto make_wide = [this] { return std::make_unique<Wide<General>>(facts_, general_); };
-    if constexpr (Quick::kStates > 0 && Quick::kStates <= 4) {
+    if constexpr (Quick::kStates > 0 && Quick::kStates <= 7) {
       return SequenceRecursion(facts_, quick_, make_wide, evidence, answers, group).run(pass);
     } else {
       return SequenceRecursion(facts_, general_, make_wide, evidence, answers, group).run(pass);
