@@ -13,7 +13,7 @@
 #include "drhmm/chain/chain.hpp"
 #include "drhmm/ratio/cross_validation.hpp"
 #include "drhmm/ratio/pooled_ratio.hpp"
-#include "drhmm/recursion/live.hpp"
+#include "drhmm/recursion/live_sequence.hpp"
 #include "drhmm/stream/streams.hpp"
 
 using namespace drhmm;

@@ -12,7 +12,7 @@
 #include "drhmm/chain/chain.hpp"
 #include "drhmm/chain/probabilities.hpp"
 #include "drhmm/paths/samples.hpp"
-#include "drhmm/recursion/live.hpp"
+#include "drhmm/recursion/live_sequence.hpp"
 #include "drhmm/system/exponential.hpp"
 #include "released.hpp"
 #include "report.hpp"

@@ -9,7 +9,7 @@
 #include "drhmm/chain/stages.hpp"
 #include "drhmm/paths/best_path.hpp"
 #include "drhmm/paths/segmentation.hpp"
-#include "drhmm/recursion/live_steps.hpp"
+#include "drhmm/recursion/live_on_recursion.hpp"
 #include "drhmm/recursion/stretches.hpp"
 #include "drhmm/system/memory.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "drhmm/chain/chain.hpp"
 #include "drhmm/chain/powers.hpp"
-#include "drhmm/recursion/live.hpp"
+#include "drhmm/recursion/live_sequence.hpp"
 
 using namespace drhmm;
 

@@ -6,7 +6,7 @@
 
 #include "drhmm/chain/chain.hpp"
 #include "drhmm/ratio/cross_validation.hpp"
-#include "drhmm/recursion/live.hpp"
+#include "drhmm/recursion/live_sequence.hpp"
 #include "drhmm/stream/streams.hpp"
 #include "drhmm/system/processors.hpp"
 

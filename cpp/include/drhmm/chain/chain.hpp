@@ -12,7 +12,7 @@ namespace drhmm {
 
 struct Evidence;        // recursion/evidence.hpp
 struct SequenceStatus;  // the same
-struct LiveEngine;      // recursion/live.hpp
+struct LiveEngine;      // recursion/live_sequence.hpp
 struct ChainFacts;      // recursion/facts.hpp
 class SequenceStarts;   // recursion/stretch.hpp
 class ChainEngine;      // cpp/src/chain.cpp

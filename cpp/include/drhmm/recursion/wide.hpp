@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "drhmm/recursion/facts.hpp"
-#include "drhmm/recursion/live.hpp"
+#include "drhmm/recursion/live_sequence.hpp"
 #include "drhmm/system/interruption.hpp"
 
 namespace drhmm {

@@ -11,7 +11,7 @@
 #include "drhmm/features/context.hpp"
 #include "drhmm/features/sample_window.hpp"
 #include "drhmm/ratio/pooled_ratio.hpp"
-#include "drhmm/recursion/live.hpp"
+#include "drhmm/recursion/live_sequence.hpp"
 #include "drhmm/stream/watch.hpp"
 
 namespace drhmm {

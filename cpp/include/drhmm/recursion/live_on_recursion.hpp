@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "drhmm/recursion/live.hpp"
+#include "drhmm/recursion/live_sequence.hpp"
 #include "drhmm/recursion/recursion.hpp"
 
 namespace drhmm {
