@@ -28,6 +28,9 @@ N_PEAKS = 40
 #: False alarms expected in the normal data from which on their own quantile is the level.
 REACH = 10
 
+#: A span after which no long alarm counts again.
+NEVER = 1 << 53
+
 #: Factor of the levels in the search.
 FACTOR = 1.25
 
@@ -37,6 +40,7 @@ def make_alarm(
 ) -> Alarm:
     """Set levels by excursions of normal time steps; `source` names them in warnings."""
     step = as_step(step)
+    chosen = "the default hold_off" if hold_off is None else "hold_off"
     if hold_off is None:
         assert model.novelty is not None
         hold_off = model.novelty.duration if step is None else HOLD_OFF
@@ -49,8 +53,8 @@ def make_alarm(
         raise ValueError(f"{source} have no complete time step: nothing says what is normal")
     if pause >= period / asked:
         raise ValueError(
-            f"hold_off is {pause} time steps, and one false alarm in {period / asked:g} is asked for: an alarm must "
-            "be able to end in less time than this"
+            f"{chosen} is {pause} time steps, and one false alarm in {period / asked:g} is asked for: an alarm must "
+            "be able to end in less time than this; give a shorter hold_off"
         )
     if excursions.n_frames < period / asked:
         warn(
@@ -65,21 +69,29 @@ def make_alarm(
     expected = asked / period * excursions.n_frames
     search = _Search(excursions, pause)
     n_most = search.lower_until(expected)
-    if 0 < n_most < expected:
-        raise ValueError(
-            f"{asked:g} false alarms in {period:g} time steps cannot be promised: with hold_off {pause}, {source} have "
-            f"at most {n_most} in {excursions.n_frames}, whatever the levels; ask for at most 1 in "
-            f"{math.ceil(excursions.n_frames / n_most)} time steps"
-        )
     sum_level, frame_level = search.levels()
     if frame_level >= HIGHEST:
         raise ValueError(
-            f"{asked:g} false alarms in {period:g} time steps cannot be promised: more of {source} have the highest "
+            f"{asked:g} false alarm(s) in {period:g} time steps cannot be promised: more of {source} have the highest "
             f"evidence for the unknown that there is, {HIGHEST:g} nats; are they normal?"
+        )
+    if 0 < n_most < expected:
+        raise ValueError(
+            f"{asked:g} false alarm(s) in {period:g} time steps cannot be promised: with hold_off {pause}, "
+            f"{source} have at most {n_most} in {excursions.n_frames}, whatever the levels; ask for at most 1 in "
+            f"{math.ceil(excursions.n_frames / n_most)} time steps"
         )
     if expected < REACH:
         sum_level, frame_level = search.beyond(expected)
-    return Alarm(model, sum_level, min(frame_level, HIGHEST - MARGIN), pause, asked, period, excursions.n_frames)
+    alarm = Alarm(model, sum_level, min(frame_level, HIGHEST - MARGIN), pause, asked, period, excursions.n_frames)
+    health = alarm.compared(search.count(*alarm.levels), excursions.n_frames)
+    if not health.is_good:
+        raise ValueError(
+            f"no levels keep the promise on {source} ({health.n_alarms} alarms in {health.n_steps} time steps, "
+            f"{health.expected:.3g} asked for): many of them are evidence for the unknown; learn the model from data "
+            "like these"
+        )
+    return alarm
 
 
 class _Search:
@@ -152,8 +164,12 @@ class _Search:
         return levels[0], levels[1]
 
     def _count(self, n_above: float) -> int:
-        """Count the alarms in the normal data."""
-        return _core.count_alarms((*self.levels(n_above), self._hold_off, 1), self._places, self._values)
+        """Count the alarms in the normal data, long ones once."""
+        return self.count(*self.levels(n_above), self._hold_off, NEVER)
+
+    def count(self, sum_level: float, frame_level: float, hold_off: int, span: int) -> int:
+        """Count the alarms in the normal data at these levels, long ones again after each span."""
+        return _core.count_alarms((sum_level, frame_level, hold_off, span), self._places, self._values)
 
 
 def _declustered(places: Array, heights: Array, hold_off: int) -> Array:

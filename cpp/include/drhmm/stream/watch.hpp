@@ -115,14 +115,15 @@ inline std::vector<AlarmEpisode> follow(const AlarmLevels& levels, const double*
   return found;
 }
 
-// How many alarms normal data have: excursions of the sum, each a sequence, its first step and a number of frames,
-// (n, 3), and their log w_* one after the other.
+// How many alarms normal data have; long ones count again after each span. excursions of the sum: sequence, first step
+// and number of frames of each, (n, 3); values: their log w_*, one after the other.
 inline Index count_alarms(const AlarmLevels& levels, const ConstRows& excursions, const double* values) {
   Index n_found = 0;
   Watch watch;
   double sequence = -1, clock = 0;
   for (Index i = 0; i < excursions.rows(); ++i) {
     if (excursions(i, 0) != sequence) {
+      n_found += watch.n_marks;
       watch = {};
       clock = -1;
       sequence = excursions(i, 0);
@@ -132,10 +133,9 @@ inline Index count_alarms(const AlarmLevels& levels, const ConstRows& excursions
       const double now = excursions(i, 1) + t;
       watch.step(levels, *values, static_cast<std::int64_t>(now - clock));
       clock = now;
-      n_found += watch.now.begin == watch.frame ? 1 : 0;
     }
   }
-  return n_found;
+  return n_found + watch.n_marks;
 }
 
 }  // namespace drhmm
