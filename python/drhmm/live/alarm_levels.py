@@ -75,12 +75,6 @@ def make_alarm(
             f"{asked:g} false alarm(s) in {period:g} time steps cannot be promised: more of {source} have the highest "
             f"evidence for the unknown that there is, {HIGHEST:g} nats; are they normal?"
         )
-    if 0 < n_most < expected:
-        raise ValueError(
-            f"{asked:g} false alarm(s) in {period:g} time steps cannot be promised: with hold_off {pause}, "
-            f"{source} have at most {n_most} in {excursions.n_frames}, whatever the levels; ask for at most 1 in "
-            f"{math.ceil(excursions.n_frames / n_most)} time steps"
-        )
     if expected < REACH:
         sum_level, frame_level = search.beyond(expected)
     alarm = Alarm(model, sum_level, min(frame_level, HIGHEST - MARGIN), pause, asked, period, excursions.n_frames)
@@ -90,6 +84,12 @@ def make_alarm(
             f"no levels keep the promise on {source} ({health.n_alarms} alarms in {health.n_steps} time steps, "
             f"{health.expected:.3g} asked for): many of them are evidence for the unknown; learn the model from data "
             "like these"
+        )
+    if 0 < n_most < expected:
+        raise ValueError(
+            f"{asked:g} false alarm(s) in {period:g} time steps cannot be promised: with hold_off {pause}, "
+            f"{source} have at most {n_most} in {excursions.n_frames}, whatever the levels; ask for at most 1 in "
+            f"{math.ceil(excursions.n_frames / n_most)} time steps"
         )
     return alarm
 
