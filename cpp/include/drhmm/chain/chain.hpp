@@ -1,5 +1,5 @@
-// A Markov chain that recursions run on: built once, never changed, shared by threads. recursion/README.md says which
-// path answers what. Compiled in cpp/src/chain.cpp.
+// A Markov chain for recursions: built once, never changed, shared by threads. recursion/README.md is a map of them.
+// Compiled in cpp/src/chain.cpp.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,26 @@ class ChainEngine;      // cpp/src/chain.cpp
 
 enum class Pass { filter, smooth };
 
-// Which numbers are used: what is best, or, for tests, always the same ones.
+// The recursion to use: the best one, or, for tests, always the same.
 enum class Way { best, alone, lanes, scaled };
 
 // The parts of a chain with durations: state i is a row of stages with the same evidence.
 struct StageRules {
-  RowMatrix leaving;        // (M, M) B_ij: where state i leads when it is left
+  RowMatrix leaving;        // (M, M) B_ij: probability of state j after state i is left
   std::vector<Index> size;  // (M) stages of each state
-  Vector stay;              // (stages)
-  Vector leave;             // (M) how often the last stage of a state is left at a step
-  Vector skip;              // (M) how often a state is entered at its last stage instead of its first
+  Vector stay;              // (stages) probability of staying for another step
+  Vector leave;             // (M) probability of leaving the last stage of a state
+  Vector skip;              // (M) probability of entering a state at its last stage instead of its first
   bool has_unknown = false;
-  double rate = 0;  // of the unknown: how often it begins at a step
-  double keep = 0;  // how likely it goes on for another step
-  Vector back;      // (stages) where it leads when it does not
+  double rate = 0;  // probability that the unknown begins at a step
+  double keep = 0;  // probability that it stays for another step
+  Vector back;      // (stages) probability of returning to each stage
 };
 
-// Where answers go; null: not wanted.
+// Output arrays; null if not wanted.
 struct Answers {
   double* posteriors = nullptr;       // (N, C)
-  double* counts = nullptr;           // (C, C) expected transitions, added up
+  double* counts = nullptr;           // (C, C) += expected transitions
   double* log_likelihoods = nullptr;  // (sequences)
 };
 
@@ -58,7 +58,7 @@ class Chain {
   Index n_states() const;                         // stages, where states have durations
   LiveEngine live() const;
 
-  // Filtered or smoothed posteriors of sequences that stand one after the other, and what else is wanted.
+  // Filtered or smoothed posteriors of concatenated sequences, and other wanted answers.
   SequenceStatus infer(Pass pass, const Evidence& evidence, const std::vector<Index>& lengths, int n_threads,
                        const Answers& answers) const;
   // path (N): the most probable one; log_probabilities (sequences) may be null.
@@ -67,7 +67,7 @@ class Chain {
   // posteriors (N, C): p(x_t | y_1..y_min(t+lag, T)). Work per frame grows with lag.
   SequenceStatus fixed_lag(const Evidence& evidence, const std::vector<Index>& lengths, Index lag, int n_threads,
                            double* posteriors) const;
-  // Multiplications that a first gap of dt steps takes, about.
+  // The approximate number of multiplications for a first gap of dt steps.
   Index work_to_reach(std::int64_t dt) const;
 
  private:

@@ -26,7 +26,7 @@ inline double smallest_in_bits(const double* values, Index n) {
   return -std::log2(least);
 }
 
-// N states, or any number of them if N is 0.
+// N states; 0: any number.
 template <int N>
 class Dense {
  public:
@@ -49,7 +49,7 @@ class Dense {
 
   Index n_states() const { return N > 0 ? N : n_; }
   Index n_columns() const { return n_states(); }
-  // Numbers of a message, and of the weights of a frame: padded where one message stands in vector registers.
+  // Numbers of a message, and of the weights of a frame: padded if one message fills vector registers.
   template <class Value>
   Index stride() const {
     return N > 0 ? N : (std::is_same_v<Value, double> ? stride_ : n_);
@@ -92,7 +92,7 @@ class Dense {
       for (Index j = 0; j < n_states(); ++j) sums[i * n_states() + j] += before[i] * after[j];
     }
   }
-  // Calls use(k, i, j, factor): sum k times the factor is a number of transitions from column i to column j.
+  // Calls use(k, i, j, factor): sums[k] * factor is a number of transitions from column i to column j.
   template <class Use>
   void for_each_count(const Use& use) const {
     for (Index i = 0; i < n_states(); ++i) {
@@ -113,7 +113,7 @@ class Dense {
       best_in_registers(matrix, in, out);
     } else if constexpr (N > 0) {
       Value sums[N];
-      if constexpr (std::is_same_v<Value, double>) {  // the weights are not waited for
+      if constexpr (std::is_same_v<Value, double>) {  // does not wait for the weights
         for (int j = 0; j < N; ++j) sums[j] = in[0] * entry<weighing>(matrix, w, 0, j);
         for (int i = 1; i < N; ++i) {
           for (int j = 0; j < N; ++j) sums[j] += in[i] * entry<weighing>(matrix, w, i, j);
@@ -165,14 +165,14 @@ class Dense {
     return matrix[i * N + j];
   }
 
-  // One message, its states in vector registers; in, w and out have room for stride_ numbers.
+  // One message, its states in vector registers; in, w, out (stride_).
   template <Weighing weighing>
   DRHMM_INLINE void product_in_registers(const double* matrix, const double* in, const double* w, double* out) const {
     constexpr int kRegisters =
         static_cast<int>(kTile) / kLanes<double> > 0 ? static_cast<int>(kTile) / kLanes<double> : 1;
     constexpr Index kStep = kRegisters * kLanes<double>;
     for (Index first = 0; first < stride_; first += kStep) {
-      Lanes<double> sums[2][kRegisters];  // two at a time: one alone would wait for itself
+      Lanes<double> sums[2][kRegisters];  // two sums hide the latency of additions
       for (int r = 0; r < kRegisters; ++r) sums[0][r] = sums[1][r] = Lanes<double>{};
       const double* row = matrix + first;
       Index i = 0;
@@ -195,9 +195,9 @@ class Dense {
     }
   }
 
-  // Best predecessors, several columns at a time; origins are numbers in registers, too.
+  // Best predecessors, several columns at a time; registers hold origins as doubles.
   DRHMM_INLINE void best_in_registers(const double* matrix, const Best* in, Best* out) const {
-    constexpr int kRegisters = 2;  // at a time: one alone would wait for itself
+    constexpr int kRegisters = 2;  // two hide the latency of comparisons
     constexpr Index kStep = kRegisters * kLanes<double>;
     for (Index first = 0; first < n_; first += kStep) {
       Lanes<double> best[kRegisters], from[kRegisters] = {};

@@ -1,5 +1,4 @@
-// A^dt for gaps in time, from the squares A^2, A^4, A^8, ...: a gap of dt steps costs one product per binary digit of
-// dt.
+// A^dt for gaps, from the squares A^2, A^4, A^8, ...: one product per binary digit of dt.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,7 @@ namespace drhmm {
 template <class Number>
 using NumberMatrix = Eigen::Matrix<Number, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// a b; that of doubles is compiled once.
+// a b; compiled once for doubles.
 RowMatrix product(const RowMatrix& a, const RowMatrix& b);
 inline NumberMatrix<Scaled> product(const NumberMatrix<Scaled>& a, const NumberMatrix<Scaled>& b) {
   NumberMatrix<Scaled> result = NumberMatrix<Scaled>::Constant(a.rows(), b.cols(), Scaled(0));
@@ -29,7 +28,7 @@ inline NumberMatrix<Scaled> product(const NumberMatrix<Scaled>& a, const NumberM
   return result;
 }
 
-// One square in Number; doubles come with the products that recursions run on.
+// One square in Number; for double with the products that recursions use.
 template <class Number>
 struct Square {
   NumberMatrix<Number> matrix;
@@ -42,15 +41,15 @@ struct Square {
   static RowMatrix doubles(const NumberMatrix<Scaled>&) { return RowMatrix(0, 0); }
 };
 
-// The squares A^(2^k) of a chain. They grow when a longer gap needs them, without a lock: a fork never finds one held.
+// Longer gaps extend them without a lock, which a fork could copy while it is held.
 template <class Number>
 class Powers {
  public:
-  // k -> A^(2^k); complete says that all of them fit in Number, which a gap may need.
+  // of[k]: A^(2^k); complete: false if a gap needs a square that does not fit in Number.
   struct Squares {
     std::vector<std::shared_ptr<const Square<Number>>> of;
     bool complete = true;
-    std::unique_ptr<const Squares> before;  // lives on for those who use it
+    std::unique_ptr<const Squares> before;  // for threads that still use it
   };
 
   Powers(const RowMatrix& transmat, bool is_mixing)
@@ -59,8 +58,8 @@ class Powers {
   Powers(const Powers&) = delete;
   Powers& operator=(const Powers&) = delete;
 
-  // Squares for gaps of up to dt steps, or those below that fit. The rows of each are divided by their sum: without
-  // that, the rounding errors of row sums double with every square.
+  // Squares for gaps of up to dt steps, or those that fit. Divides rows by their sums, because rounding errors of row
+  // sums double with every square.
   const Squares& reach(std::int64_t dt) const {
     const Squares* now = newest_.load(std::memory_order_acquire);
     while (now->complete && (now->of.empty() || dt >> now->of.size() > 0)) {
@@ -83,7 +82,7 @@ class Powers {
       }
       more->before.reset(now);
       if (newest_.compare_exchange_strong(now, more.get(), std::memory_order_acq_rel)) return *more.release();
-      more->before.release();  // someone else was quicker
+      more->before.release();  // another thread was faster
     }
     return *now;
   }
@@ -104,7 +103,7 @@ class Powers {
     }
   }
 
-  // Multiplications that reaching dt takes, about.
+  // The approximate number of multiplications of reach(dt).
   Index work_to_reach(std::int64_t dt) const {
     const Squares* now = newest_.load(std::memory_order_acquire);
     const Index n = transmat_.rows();
@@ -115,8 +114,8 @@ class Powers {
   }
 
  private:
-  // Entries of a power that is kept are 0 or at least 2^-40, those of its square 0 or at least 2^-80: what gets too
-  // small is seen before any product underflows.
+  // Entries of kept powers are 0 or at least 2^-40, those of their squares 0 or at least 2^-80: nothing underflows
+  // before it is refused.
   bool is_within_range(const NumberMatrix<Number>& square) const {
     if constexpr (std::is_same_v<Number, Scaled>) {
       return true;

@@ -1,12 +1,12 @@
-// Whether numbers are probabilities.
+// Checks and normalises probabilities.
 #pragma once
 
 #include "drhmm/types.hpp"
 
 namespace drhmm {
 
-// Copies rows of probabilities, each divided by its sum, unless that is 1 up to rounding: what is normalised already
-// stays as it is to the last digit. False if a number is negative or NaN, or a sum further from 1 than the tolerance.
+// Copies rows of probabilities divided by their sums. Rows whose sum is 1 up to rounding stay the same to the last
+// digit. Returns false if a number is negative or NaN, or if a sum differs from 1 by more than the tolerance.
 bool normalize(const ConstRows& values, double tolerance, Rows normalized);
 
 }  // namespace drhmm

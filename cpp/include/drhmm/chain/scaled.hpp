@@ -1,7 +1,7 @@
 // A positive number with an exponent that cannot overflow: mantissa in [1, 2) times 2^exponent, or zero.
 //
-// Messages of left-right models differ by more than double's range as soon as a few frames speak strongly; the
-// recursions are templates over their number type and run on this one when double is not wide enough.
+// In left-right models, a few frames of strong evidence take messages beyond double's range. Recursions are templates
+// over the number type, and use this one if double is too narrow.
 #pragma once
 
 #include <Eigen/Core>
@@ -16,7 +16,7 @@ namespace drhmm {
 class Scaled {
  public:
   Scaled() = default;
-  // Eigen builds 0 and 1 from int.
+  // Eigen constructs 0 and 1 from int.
   Scaled(int value) : Scaled(static_cast<double>(value)) {}
   Scaled(double value) {
     if (value > 0) {
@@ -26,13 +26,12 @@ class Scaled {
     }
   }
 
-  // The largest |x| that exp takes.
-  static constexpr double kLargest = 0x1p36;
-  // Exponents stop here, on either side: sums and differences of two of them stay within 64 bits, and what is possible
-  // never becomes zero, however many frames speak against it.
+  static constexpr double kLargest = 0x1p36;  // the largest |x| for exp
+  // Exponents saturate here, on either side: sums and differences of two of them fit in 64 bits, and a possible state
+  // never becomes 0, whatever the evidence against it.
   static constexpr std::int64_t kLargestExponent = std::int64_t{1} << 61;
 
-  // e^(x + tail), tail being the digits that did not fit into x.
+  // e^(x + tail), where tail has the digits that do not fit in x.
   static Scaled exp(double x, double tail = 0) {
     // x = k log 2 + r, |r| <= log(2) / 2; log 2 in two parts keeps r exact to its last digits.
     const double k = std::nearbyint(x * 1.4426950408889634);

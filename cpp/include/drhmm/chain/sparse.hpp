@@ -1,4 +1,4 @@
-// A chain with few possible transitions, which are the only ones stored. Names as in dense.hpp.
+// A chain with few possible transitions, the only ones stored. Names as in dense.hpp.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class Sparse {
  public:
   static constexpr int kStates = 0;
 
-  // The possible transitions of transmat (S, S); with their logarithms for best paths.
+  // transmat (S, S). Stores logarithms for best paths.
   Sparse(const RowMatrix& transmat, bool logarithms) : n_(transmat.rows()) {
     const auto fill = [&](const RowMatrix& matrix, Entries& entries) {
       entries.begin.push_back(0);
@@ -55,7 +55,7 @@ class Sparse {
     forward(in, out);
     weigh(out, w);
   }
-  // in is used up
+  // Overwrites in.
   template <class Value>
   DRHMM_INLINE void backward(Value* in, const Value* w, Value* out) const {
     weigh(in, w);
@@ -86,10 +86,10 @@ class Sparse {
   }
 
  private:
-  // Compressed columns of a matrix: those of A, or of its transpose.
+  // The compressed columns of A, or of its transpose.
   struct Entries {
-    std::vector<int> begin, index;
-    std::vector<double> value;
+    std::vector<int> begin, index;  // (S + 1), (entries)
+    std::vector<double> value;      // (entries)
   };
 
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
@@ -106,7 +106,7 @@ class Sparse {
   }
 
   Index n_;
-  Entries into_, from_;  // by the state that is entered, and by the one that is left
+  Entries into_, from_;  // by the state entered, and by the state left
 };
 
 }  // namespace drhmm

@@ -1,10 +1,10 @@
-// A chain whose states have durations: state i is a row of stages with the same evidence. A stage is kept or left for
-// the next one; the last one leaves the state. Names as in dense.hpp; columns are states, and states are stages.
+// A chain whose states have durations: state i is a row of stages with the same evidence. A stage stays or moves to the
+// next one; the last one leaves the state. Names as in dense.hpp; columns are states, and states are stages.
 //
 //   stage u of i      -> itself with stay_u, -> the next stage with 1 - stay_u
 //   last stage of i   -> state j with (1 - stay_u) B_ij: its first stage, or with probability skip_j its last
-// The unknown, if there is one, is a last column of one stage: every stage leads to it with probability `rate`, and it
-// leads to all stages of the known states by `back`.
+// The unknown, if any, is the last column, with one stage: every stage moves to it with probability `rate`, and it
+// returns to the stages of known states with probabilities `back`.
 #pragma once
 
 #include <type_traits>
@@ -49,7 +49,7 @@ class Stages {
   Index n_columns() const { return n_known_ + (has_unknown_ ? 1 : 0); }
   template <class Value>
   Index stride() const {
-    return n_states() + 1;  // one more, always 0: the last stage has a next one
+    return n_states() + 1;  // one more, always 0: the stage after the last
   }
   template <class Value>
   Index column_stride() const {
@@ -84,7 +84,7 @@ class Stages {
     if (has_unknown_) out[n_known_] = m[n_stages_];
   }
 
-  // Sums of states that are left for others, (M, M), and then of states that are kept, (M). Not for the unknown.
+  // sums: transitions to other states, (M, M), then stays in states, (M); none for the unknown.
   template <class Value>
   DRHMM_INLINE void count(const Value* before, const Value* after, Value* sums) const {
     Value* const kept = sums + n_known_ * n_known_;

@@ -1,9 +1,9 @@
-// The kinds of numbers that a recursion runs on, under the same few names.
+// The number types of recursions, with common names.
 //
 //   double         one sequence, or one stretch of it
 //   Lanes<double>  several stretches side by side, one in each lane
 //   Scaled         one sequence whose messages leave the range of double
-//   Best           the score of the best path so far (max in place of sum), and where it comes from
+//   Best           the score of the best path so far (max in place of sum), and its previous state
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@
 
 namespace drhmm {
 
-// Stretches that one value belongs to.
+// Stretches in one value.
 template <class Value>
 constexpr int kWidth = std::is_same_v<Value, Lanes<double>> ? kLanes<double> : 1;
 
@@ -25,7 +25,7 @@ constexpr bool is_scaled = std::is_same_v<Value, Scaled>;
 
 constexpr double kNever = -HUGE_VAL;  // the logarithm of 0
 
-// Semiring of best paths: * adds logarithms, + keeps the better one, the first of equal ones.
+// Semiring of best paths: * adds logarithms, + keeps the better path, the first if they are equal.
 struct Best {
   double score;
   std::int64_t from;
@@ -34,7 +34,7 @@ struct Best {
   Best(double log_weight, std::int64_t origin = 0) : score(log_weight), from(origin) {}
   friend Best operator*(const Best& one, double log_weight) { return {one.score + log_weight, one.from}; }
   Best& operator+=(const Best& other) {
-    // Without a branch: which one is better cannot be predicted.
+    // No branch: the better one cannot be predicted.
     const std::int64_t better = -static_cast<std::int64_t>(other.score > score);
     from ^= (from ^ other.from) & better;
     score = other.score > score ? other.score : score;
@@ -57,13 +57,13 @@ DRHMM_INLINE Value same(double number) {
   }
 }
 
-// Copies values one by one: as bytes, they might be stored in halves and read whole, which processors wait for.
+// Copies values one by one: memcpy may store registers in halves, and loading them whole would then stall.
 template <class Value>
 DRHMM_INLINE void copy_values(const Value* from, Index n, Value* to) {
   for (Index i = 0; i < n; ++i) to[i] = from[i];
 }
 
-// A sum of values that stand side by side, and their products with a factor. Those of one message fill registers.
+// The sum of contiguous values, and their products with a factor; vectorised for one message of doubles.
 template <class Value>
 DRHMM_INLINE Value sum(const Value* values, Index n) {
   Value total{};
@@ -85,7 +85,6 @@ DRHMM_INLINE void multiply(Value* values, Index n, const Value& factor) {
   for (; i < n; ++i) values[i] = values[i] * factor;
 }
 
-// One lane of a value.
 template <class Value>
 DRHMM_INLINE double lane(const Value& value, int l) {
   if constexpr (std::is_same_v<Value, double>) {
@@ -105,7 +104,7 @@ DRHMM_INLINE void put(Value& value, int l, double number) {
   }
 }
 
-// Whether value < limit in every lane; NaN is not.
+// Whether value < limit in every lane; false for NaN.
 template <class Value>
 DRHMM_INLINE bool all_below(const Value& value, double limit) {
 #if defined(__AVX512F__) && defined(DRHMM_HAS_VECTORS)

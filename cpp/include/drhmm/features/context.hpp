@@ -16,7 +16,7 @@
 namespace drhmm {
 
 #if defined(DRHMM_HAS_VECTORS)
-// As many bytes as there are numbers in a register.
+// One byte for each number of a register.
 using Bytes = std::uint8_t __attribute__((vector_size(kRegisterBytes / 8)));
 #endif
 
@@ -24,22 +24,22 @@ using Bytes = std::uint8_t __attribute__((vector_size(kRegisterBytes / 8)));
 //   z (d), the sample itself;
 //   for each window w: the mean (d), log(sd + .001) (d) and log(mean |difference| + .001) (d) of the last w samples,
 //   or only the first `kinds` of these;
-//   for each of 3 x 84 kernels: the share of its last 5 outputs above its bias. A kernel has nine taps, dilation 1, 2
-//   or 4 samples apart, three with the weight 2 and six with -1, on a signed sum of some columns.
-// Before the first sample of a sequence stands the first sample, as often as needed. A NaN is replaced by the last
-// value of its column, and by the mean of training before there is one.
+//   for each of 3 x 84 kernels: the share of its last 5 outputs above its bias. A kernel has nine taps, 1, 2 or 4
+//   samples apart (its dilation), three with the weight 2 and six with -1, on a signed sum of some columns.
+// The first sample of a sequence is repeated before it. A NaN is replaced by the last value of its column, or by the
+// training mean before there is one.
 class Context {
  public:
   static constexpr Index kTaps = 9, kPooled = 5, kPatterns = 84, kDilations = 3, kKernels = kPatterns * kDilations;
   static constexpr std::array<Index, kDilations> kSpacing{1, 2, 4};
-  // Kernels of a dilation, and of all, with room for whole registers.
+  // Kernels of a dilation, and of all, padded to whole registers.
   static constexpr Index kPadded = (kPatterns + 7) / 8 * 8, kPlaces = kPadded * kDilations;
-  // Where kernel k stands among those.
+  // The place of kernel k among these.
   static constexpr Index place(Index k) { return k / kPatterns * kPadded + k % kPatterns; }
-  static constexpr Index kSpan = (kTaps - 1) * kSpacing.back() + 1;  // samples that one output looks at
-  static constexpr Index kReach = kSpan + kPooled - 1;               // samples that pooled outputs look at
-  static constexpr Index kRows = 256;                                // time steps of a batch that are there together
-  static constexpr Index kTogether = 4;                              // samples that are projected together
+  static constexpr Index kSpan = (kTaps - 1) * kSpacing.back() + 1;  // samples behind one output
+  static constexpr Index kReach = kSpan + kPooled - 1;               // samples behind pooled outputs
+  static constexpr Index kRows = 256;                                // time steps in a block of a batch
+  static constexpr Index kTogether = 4;                              // samples projected together
   static constexpr double kShare = 1.0 / kPooled;
 
   // mean, inverse_scale (d), windows in ascending order, kinds 1..3, signs (d, kKernels), bias (kKernels)
@@ -56,7 +56,7 @@ class Context {
       signs_.col(place(k)) = signs.col(k);
       bias_[place(k)] = bias[k];
     }
-    // The weights of a tap over the kernels of a dilation: -1, or 2 if it is one of the kernel's three.
+    // The weights of a tap in the kernels of a dilation: 2 if it is one of the kernel's three, or -1.
     weights_.fill(0.0);
     Index pattern = 0;
     for (Index a = 0; a < kTaps; ++a) {
@@ -79,7 +79,6 @@ class Context {
   Index history() const { return history_; }
   const std::vector<Index>& windows() const { return windows_; }
   Index kinds() const { return kinds_; }
-  // The approximate number of multiplications per time step.
   Index work_per_frame() const { return kTaps * kKernels * (n_columns() + 1) + 2 * history_ * n_columns(); }
 
   // out (d) <- the standardised sample (d); NaN becomes the last value, last (d).
@@ -89,8 +88,8 @@ class Context {
     }
   }
 
-  // Below, `newest` is a standardised sample in memory with those before it in front of it, history() in all, and room
-  // for a register behind it. Batch inference and streams do the same operations, as rounding decides ties.
+  // Below, `newest` is the last of history() standardised samples in memory, with room for a register behind it. Batch
+  // inference and streams do the same operations, because rounding decides ties.
 
   // above (kPlaces) <- whether each kernel's output at one time step is above its bias.
   void respond(const double* newest, std::uint8_t* above) const {
@@ -121,8 +120,8 @@ class Context {
     }
   }
 
-  // shares (n, stride) <- of each kernel, the share of its last outputs above the bias at n <= kRows time steps, the
-  // last of which is `newest`. The samples before time step `same` (negative: before the first) are like that one.
+  // shares (n, stride) <- the share of the last outputs of each kernel above its bias, at n <= kRows time steps up to
+  // `newest`. Samples before time step `same` (negative: before the first) repeat that one.
   void shares(const double* newest, Index n, Index same, double* shares, Index stride) const;
 
   // outputs (n, stride) <- the outputs of the kernels, for learning their biases.
@@ -137,7 +136,7 @@ class Context {
   static constexpr double kLeast = 1e-3;
   static constexpr Index kWidth = kLanes<double>;
 
-  // Where a register of kernels stands among those padded, its column, and how many kernels it has.
+  // A register of kernels: its place among those padded, its column, and its number of kernels.
   struct Place {
     Index place, column, width;
 
@@ -227,7 +226,7 @@ class ContextState {
     }
   }
 
-  // For snapshots: the standardised samples, oldest first, (history, d); all zeros, and 0 of them, before the first.
+  // For snapshots: the standardised samples, oldest first, (history, d); zeros before the first sample.
   Index n_samples() const { return n_; }
   std::vector<double> past(const Context& context) const {
     const Index size = context.history() * context.n_columns();
@@ -245,7 +244,7 @@ class ContextState {
   }
 
  private:
-  static constexpr Index kSlack = 32;  // samples after which the last ones are moved to the front
+  static constexpr Index kSlack = 32;  // samples between moves to the front
 
   const double* newest(const Context& context) const { return samples_.data() + (end_ - 1) * context.n_columns(); }
 

@@ -9,7 +9,7 @@
 
 namespace drhmm {
 
-// How one frame is made; the same in batch and in a stream.
+// The definition of a frame, the same in batch and in a stream.
 struct Framing {
   Vector mean;           // (d)
   Vector inverse_scale;  // (d)

@@ -15,7 +15,7 @@ class SampleWindow {
   explicit SampleWindow(const Framing& framing)
       : past_(static_cast<std::size_t>((framing.window - 1) * framing.n_columns())) {}
 
-  // frame (window * d) <- the frame of a sample that comes dt steps after the last one. Stores nothing.
+  // frame (window * d) <- the frame of a sample (d) dt steps after the last one. Stores nothing.
   // Returns false, and zeros, if the window is incomplete or the sample holds a NaN.
   bool frame(const Framing& framing, const double* sample, std::int64_t dt, double* frame) const {
     const Index d = framing.n_columns();

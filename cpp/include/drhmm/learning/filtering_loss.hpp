@@ -1,4 +1,4 @@
-// How well filtering finds the true states: its loss, and the derivatives by reverse mode.
+// The loss of filtering against true states, and its derivatives by reverse mode.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace drhmm {
 
-// The loss of one sequence, -sum_t log p(x_t = truth_t | y_1..y_t) over the time steps with a truth (>= 0).
+// The loss of one sequence, -sum_t log p(x_t = truth_t | y_1..y_t) over the time steps with truth (T) >= 0.
 // evidence: log w (T, S), up to a constant per row; rows with a NaN are missing. A: transmat (S, S), rows contiguous.
 // Adds d loss / d evidence to by_evidence (T, S) unless that is null.
 //

@@ -1,4 +1,4 @@
-// How well smoothing recovers known states, and the derivatives of that by evidence and chain.
+// The loss of smoothing against known states, and its derivatives by evidence and chain.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace drhmm {
 
 // -sum_t log gamma_t(x_t) over frames of known state, and its derivatives; evidence and codes hold the sequences one
-// after the other. They are added up in a fixed order, so that threads change nothing.
+// after the other. The order of all sums is fixed, so that threads change nothing.
 struct SmoothingGradient {
   double loss = 0;
   RowMatrix by_transitions;  // (S, S) dL / d log P

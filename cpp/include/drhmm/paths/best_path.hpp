@@ -1,5 +1,4 @@
-// The most probable path: the products of the chain with max in place of sum, on logarithms, to which nothing is too
-// small.
+// The most probable path: products of the chain on logarithms, with max in place of sum. Nothing underflows.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +45,7 @@ class GapPaths {
   template <class Number>
   using Factors = std::unordered_map<std::int64_t, NumberMatrix<Number>>;
 
-  // The last digit of dt that is not 0, in its place.
+  // The last digit of dt that is not 0, times its place value.
   static std::int64_t last_digit(std::int64_t dt) {
     std::int64_t place = 1;
     while ((dt / place & 15) == 0) place *= 16;
@@ -82,12 +81,12 @@ class GapPaths {
 
 namespace detail {
 
-// Evidence of a row further apart than this goes the careful way, relative to the states that can be reached: the
-// others must not push scores to where digits are lost.
+// Rows with a larger spread take careful_step, relative to reachable states: the others must not cost scores their
+// digits.
 constexpr double kOrdinarySpread = 1e4;
 
-// Weights of `count` frames that follow each other without gaps and have ordinary evidence, and `total` with what they
-// are relative to. False, with nothing of use written, if there are other frames among them.
+// weights (count, C) <- log weights of `count` frames; adds their pivots to `total`. Returns false, with unspecified
+// weights, if a frame follows a gap or has unusual evidence.
 template <int N>
 DRHMM_INLINE bool ordinary_weights(const Evidence& evidence, Index frame, Index count, double* weights, double& total) {
   const Index n = N > 0 ? N : evidence.n_columns;
@@ -99,7 +98,7 @@ DRHMM_INLINE bool ordinary_weights(const Evidence& evidence, Index frame, Index 
     for (Index c = 0; c < n; ++c) {
       pivot = row[c] > pivot ? row[c] : pivot;
       least = row[c] < least ? row[c] : least;
-      sum += row[c];  // NaN if one of them is, or if infinities meet
+      sum += row[c];  // NaN for a NaN, or for infinities of both signs
     }
     spread = pivot - least > spread ? pivot - least : spread;
     for (Index c = 0; c < n; ++c) weights[c] = row[c] - pivot;
@@ -110,7 +109,7 @@ DRHMM_INLINE bool ordinary_weights(const Evidence& evidence, Index frame, Index 
   return true;
 }
 
-// Which state each state of each frame comes from: two bits for each of up to four states, or a number.
+// The predecessor of each state at each frame: two bits for each of up to four states, or a number.
 template <int N>
 class Origins {
  public:
@@ -135,10 +134,10 @@ class Origins {
 
  private:
   Index n_;
-  KeptMemory<Code> codes_;
+  KeptMemory<Code> codes_;  // (frames, n_)
 };
 
-// One step of the chain to each of `count` frames with these weights. Few scores stay in registers.
+// Steps to `count` frames with weights (count, C). Scores of few states stay in registers.
 template <class Operator>
 DRHMM_INLINE void ordinary_steps(const Operator& op, const double* weights, Index first, Index count, Best* scores,
                                  Best* next, Origins<Operator::kStates>& origins) {
@@ -156,7 +155,7 @@ DRHMM_INLINE void ordinary_steps(const Operator& op, const double* weights, Inde
   for (Index i = 0; i < n; ++i) scores[i].score = now[i].score;
 }
 
-// One frame, whatever its evidence and the gap before it; scores (states) become those of the frame.
+// One frame with any evidence and any gap before it; scores (states) become those of the frame.
 template <class Operator>
 Status careful_step(const Operator& op, const Evidence& evidence, Index frame, Index t, GapPaths& gaps, Best* scores,
                     Best* next, Origins<Operator::kStates>& origins, double* plain, double& total) {
@@ -191,13 +190,13 @@ Status careful_step(const Operator& op, const Evidence& evidence, Index frame, I
 
 }  // namespace detail
 
-// path (T): argmax over x_1..x_T of p(x_1..x_T | y_1..y_T) for the columns at the frames, whatever happened in gaps
-// between them; of equally probable predecessors the first state wins. op: with logarithms; log_start (states): before
-// the first frame. At most 65536 states. log_probability (null: not wanted) <- that of the path and its evidence.
+// path (T): argmax over x_1..x_T of p(x_1..x_T | y_1..y_T) for the columns at the frames, summed over all states in
+// gaps; the first of equally probable predecessors wins. op: with logarithms; log_start (states): before the first
+// frame. At most 65536 states. log_probability (or null) <- that of the path and its evidence.
 template <class Operator>
 Status best_path(const Operator& op, const Vector& log_start, const Evidence& evidence, Index begin, Index n_frames,
                  GapPaths& gaps, std::int64_t* path, double* log_probability) {
-  constexpr Index kSteps = 16;  // frames after which scores are taken from the best of them again
+  constexpr Index kSteps = 16;  // frames between rescalings of scores
   const Index n = op.n_states();
   const Index room = op.template stride<Best>();
   detail::Origins<Operator::kStates> origins(n_frames, n);

@@ -8,11 +8,10 @@
 
 namespace drhmm {
 
-// The transitions into each frame. transposed (K, S, S): K matrices, entry (k, j, i) is the probability
-// of j after i; which (N): the matrix of each frame, null if there is one only.
+// The transitions into each frame.
 struct StepMatrices {
-  const double* transposed;
-  const std::int64_t* which;
+  const double* transposed;   // (K, S, S): entry (k, j, i) is the probability of j after i
+  const std::int64_t* which;  // (N) the matrix of each frame; null if there is only one
   Index n_states;
 
   const double* into(Index frame, Index state) const {
@@ -23,7 +22,7 @@ struct StepMatrices {
 
 // States drawn from p(x_1..x_T | y_1..y_T), last one first:
 // p(x_t = i | x_{t+1} = j, y) = f_t(i) A_ij / sum_k f_t(k) A_kj with filtered posteriors f.
-// False if double holds too little of what is needed.
+// Returns false if double underflows.
 bool draw_paths(const ConstRows& filtered,  // (N, S)
                 const StepMatrices& steps, const std::vector<Index>& lengths,
                 const ConstRows& uniforms,  // (n, N) from [0, 1)

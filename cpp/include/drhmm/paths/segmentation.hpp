@@ -1,9 +1,9 @@
-// The most probable states where states have durations: the best segmentation, whatever the stages inside its segments.
-// (The most probable path of stages is something else, and far less probable than the stay that it belongs to.)
+// The most probable states with durations: the best segmentation, summed over the stages in its segments. (The most
+// probable path of stages is something else, and far less probable than its segments.)
 //
-// A known state has two rows of stays: those that were seen to begin, and those that were not, at the start of a
-// sequence or after the unknown. A row remembers how good it was to begin a stay at each step; with what a stay of that
-// age has gained since, that is the score of the stay.
+// A known state has two rows of stays: those that were seen to begin, and those at the start of a sequence or after the
+// unknown. A row stores the score of beginning a stay at each step. The score of a stay is that, plus the gain of its
+// age.
 #pragma once
 
 #include <algorithm>
@@ -19,18 +19,18 @@
 
 namespace drhmm {
 
-// States with durations, and the probabilities of their columns at the start.
+// States with durations.
 struct StayRules {
   StageRules stages;
-  Vector start;
+  Vector start;  // (C) start probabilities of columns
 };
 
 namespace detail {
 
-// Stays of one kind in one state. The last age has the stays that are older, too.
+// One row of stays in a state. The last age includes all older stays.
 class Stays {
  public:
-  // ends: the probability that a stay of age 1, 2, .. ends there; known: that it is not interrupted
+  // ends: the probabilities that a stay of age 1, 2, .. ends; known: that it is not interrupted
   Stays(Index state, const std::vector<double>& ends, double known, Index n_steps)
       : state_(state),
         n_young_(static_cast<Index>(ends.size()) - 1),
@@ -40,14 +40,13 @@ class Stays {
         gains_and_end_(ends.size()),
         begins_(static_cast<std::size_t>(n_steps), kNever) {
     double gain = 0;
-    for (std::size_t age = 0; age < ends.size(); ++age) {  // the oldest first, as begins_ has them
+    for (std::size_t age = 0; age < ends.size(); ++age) {  // the oldest first, as in begins_
       gains_[ends.size() - 1 - age] = gain;
       gains_and_end_[ends.size() - 1 - age] = gain + std::log(known * ends[age]);
       gain += std::log(known * (1 - ends[age]));
     }
   }
 
-  // A stay and its score.
   struct Best {
     double score = kNever;
     Index since = 0;
@@ -64,7 +63,7 @@ class Stays {
   Best best_to_leave() const { return best(gains_and_end_, leave_old_); }
   Best best_to_interrupt() const { return best(gains_, 0); }
 
-  // The next step, to which all stays go on; one that begins there has this score.
+  // Continues all stays to the next step, where one with the score `entry` begins.
   void advance(double entry) {
     ++now_;
     begins_[at(now_)] = entry - evidence_;
@@ -94,7 +93,7 @@ class Stays {
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
   Index first_young() const { return std::max<Index>(now_ + 1 - n_young_, 0); }
 
-  // The best sum of a begin and what its age adds; the latest of equal ones.
+  // The stay with the best sum of its begin and the gain of its age; the latest of equal ones.
   Best best(const std::vector<double>& of_age, double of_old) const {
     constexpr Index kSome = 4 * kLanes<double>;
     const double* const begins = begins_.data();
@@ -123,9 +122,9 @@ class Stays {
     return found;
   }
 
-  Index state_, n_young_;                      // ages but the last one
+  Index state_, n_young_;                      // all ages but the last one
   double leave_old_, go_on_old_;               // of the last age
-  std::vector<double> gains_, gains_and_end_;  // what stays of each age have gained, and if they end now; oldest first
+  std::vector<double> gains_, gains_and_end_;  // by age, without and with an end now; oldest first
   std::vector<double> begins_;                 // (steps) scores of stays that begin there, without evidence_
   double evidence_ = 0;                        // of all steps so far
   Best old_;                                   // the best stay of the last age
@@ -159,7 +158,6 @@ class Segmentation {
     }
   }
 
-  // One step of the chain.
   void advance() {
     const auto n_rows = static_cast<std::size_t>(2 * n_known_);
     const bool has_unknown = rows_.size() > n_rows;
@@ -189,7 +187,7 @@ class Segmentation {
     }
   }
 
-  // Evidence of a step: plain log ratios of the columns. False if no state is possible.
+  // plain (C): plain log ratios of a step. Returns false if no state is possible.
   bool weigh(const double* plain, double& total) {
     double pivot = kNever;
     for (const Stays& row : rows_) {
@@ -201,7 +199,7 @@ class Segmentation {
     return true;
   }
 
-  // Takes scores from the best of them, and adds that to the total.
+  // Subtracts the best score from all scores, and adds it to the total.
   void rescale(double& total) {
     double most = kNever;
     for (const Stays& row : rows_) most = std::max(most, row.best_to_interrupt().score);
@@ -213,7 +211,7 @@ class Segmentation {
     total += most;
   }
 
-  // Calls use(state, begin) for the segments of the best path, the last one first; returns its score.
+  // Calls use(state, begin) for the segments of the best path, last one first; returns its score.
   template <class Use>
   double trace(const Use& use) const {
     Entry best;
@@ -229,7 +227,7 @@ class Segmentation {
   }
 
  private:
-  // Which row a segment comes from, and when that segment began.
+  // The row and the begin of a segment.
   struct Origin {
     std::size_t row = 0;
     Index since = 0;
@@ -239,7 +237,7 @@ class Segmentation {
     Origin origin;
   };
 
-  // Probabilities that a stay of age 1, 2, .. ends there; constant where longer stays are rare.
+  // Probabilities that a stay of age 1, 2, .. ends; constant once longer stays are rare.
   static std::vector<double> hazards(const Vector& stay, const Vector& entry, Index longest) {
     constexpr double kRare = 1e-12;
     const Index n = stay.size();
@@ -265,12 +263,12 @@ class Segmentation {
 
 }  // namespace detail
 
-// path (T): the columns of the best segmentation. Steps of a gap are steps without evidence; a gap counts as
-// kLongestGap steps if it is longer. log_probability (null: not wanted) <- that of the path and its evidence.
+// path (T): the columns of the best segmentation. A gap is that many steps without evidence, at most kLongestGap.
+// log_probability (or null) <- that of the path and its evidence.
 inline Status best_path(const StayRules& rules, const Evidence& evidence, Index begin, Index n_frames,
                         std::int64_t* path, double* log_probability) {
   constexpr std::int64_t kLongestGap = 10'000;
-  constexpr Index kSteps = 64;  // steps after which scores are taken from the best of them again
+  constexpr Index kSteps = 64;  // steps between rescalings of scores
   std::vector<Index> step_of(static_cast<std::size_t>(n_frames));
   Index n_steps = 0;
   for (Index t = 0; t < n_frames; ++t) {

@@ -33,12 +33,10 @@ class AdditiveTables {
     steps_.leftCols(n_states_) = steps;
   }
 
-  // The approximate number of multiplications per frame.
   Index work_per_frame() const { return n_columns_ * (kEdges + 2 * n_states_); }
-  // The size of the scratch memory, in numbers.
   Index scratch_size() const { return 2 * padded_; }
 
-  // Registers find the bins of several columns at a time.
+  // Finds the bins of several columns at a time.
   void estimates(const double* frame,  // (D)
                  double* scratch,      // (scratch_size)
                  double* out) const {  // (S)
@@ -57,7 +55,7 @@ class AdditiveTables {
       store<double>(below, bins + j);
     }
     for (Index i = 0; i < n_states_; i += kLanes<double>) {
-      Value sums[2] = {load(intercept_.data() + i), Value{}};  // two at a time: one alone would wait for itself
+      Value sums[2] = {load(intercept_.data() + i), Value{}};  // two sums hide the latency of additions
       for (Index j = 0; j < n_columns_; ++j) {
         const Index row = j * kBins + static_cast<Index>(bins[j]);
         sums[j % 2] += load(steps_.data() + row * intercept_.size() + i) +
@@ -72,8 +70,8 @@ class AdditiveTables {
   static Index padded(Index n) { return (n + kLanes<double> - 1) / kLanes<double> * kLanes<double>; }
 
   Index n_columns_, n_states_, padded_;
-  RowMatrix bounds_;          // (kEdges + 2, D): edges, low and high; columns are padded to whole registers,
-  Vector intercept_;          // (S) as all of these are
+  RowMatrix bounds_;          // (kEdges + 2, D): edges, low and high; all three are padded to whole registers
+  Vector intercept_;          // (S)
   RowMatrix slopes_, steps_;  // (D, S), (D * kBins, S)
 };
 

@@ -10,23 +10,20 @@
 namespace drhmm {
 
 // log N_i(y) = log_scale_i - |W_i y - o_i|^2 / 2 up to a constant, with W_i lower triangular: Sigma_i^-1 = W_i^T W_i.
-// W_i may fall into square blocks along its diagonal: columns of different blocks do not depend on each other.
-// Subtracts an origin amid the data first, so that frames far from zero keep their digits.
+// W_i may be block diagonal with square blocks. Subtracts an origin amid the data first, so that frames far from zero
+// keep their digits.
 class ClassGaussians {
  public:
-  // origin (D), means (S, D), whitening (S * D, B): W_0, W_1, ..., of each row the columns of its block, and only the
-  // lower triangles are read; log_scales (S). B is D, or less and can be divided by kRows.
+  // origin (D), means (S, D), whitening (S * D, B): the rows of W_0, W_1, ... within their blocks, of which the lower
+  // triangles are read; log_scales (S). B is D, or a smaller multiple of kRows.
   ClassGaussians(Vector origin, const ConstRows& means, const ConstRows& whitening, Vector log_scales);
 
   Index n_states() const { return log_scales_.size(); }
   static constexpr Index kRows = 4;  // rows of W that share the loads of a frame
 
-  // The approximate number of multiplications per frame.
   Index work_per_frame() const { return n_states() * packed_size(); }
-  // The size of the scratch memory for n frames, in numbers.
   Index scratch_size(Index n) const { return n == 1 ? n_groups_ * kRows : (frame_size_ + kRows) * kTile; }
 
-  // Log densities.
   void log_densities(const double* frames,      // (n, D)
                      Index n, double* scratch,  // (scratch_size(n))
                      double* out) const {       // (n, S)
@@ -92,12 +89,12 @@ class ClassGaussians {
     store<double>(norm[1], norms + kLanes<double>);
   }
 
-  // Larger distances are cut to this one, so that no square overflows.
+  // Clips distances to kFarthest, so that no square overflows.
   double from_origin(double value, Index column) const {
     return std::min(std::max(value - origin_[column], -kFarthest), kFarthest);
   }
 
-  // The first column of the block of a column.
+  // The first column in the block of a column.
   Index begin_of(Index column) const { return column / block_ * block_; }
   // The rows of a block, padded to whole groups.
   Index block_height() const { return (block_ + kRows - 1) / kRows * kRows; }

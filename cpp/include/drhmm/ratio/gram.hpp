@@ -26,7 +26,7 @@ class GramStatistics {
   Index n_classes() const { return moment_.cols(); }
 
   const Matrix& lower_gram() const { return gram_; }  // only the lower triangle is filled
-  Matrix gram() const;                                // both triangles are
+  Matrix gram() const;                                // both triangles
   const Matrix& moment() const { return moment_; }
   const Vector& mass() const { return mass_; }
 

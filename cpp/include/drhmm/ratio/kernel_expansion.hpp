@@ -25,13 +25,11 @@ class KernelExpansion {
   Index n_states() const { return n_states_; }
   Index n_centers() const { return n_centers_; }
 
-  // The size of the scratch memory for n frames, in numbers.
   Index scratch_size(Index n) const {
     const Index of_one = frame_size_ + n_registers_ * kLanes<Real>;
     return n < kWorthATile ? of_one : std::max(of_one, (frame_size_ + n_states_) * kTile);
   }
 
-  // Sums of frames.
   void sums(const double* frames,    // (n, D)
             Index n, Real* scratch,  // (scratch_size(n))
             double* out) const {     // (n, S)

@@ -11,7 +11,7 @@
 
 namespace drhmm {
 
-// From a score to its p-value among normal frames, and from there to log e(p).
+// Converts a score to its p-value among normal frames, and that to log e(p).
 class ScoreTable {
  public:
   // knots (m) never decrease, pvalues (m) decrease, and of equal knots the first counts; beyond the last knot u the
@@ -35,18 +35,16 @@ class NoveltyEvidence {
  public:
   static constexpr Index kScores = 2;
 
-  // shares (S); origin (D); whitening (D, D), of which the lower triangle is read; density: of one "state", the density
+  // shares (S); origin (D); whitening (D, D): its lower triangle is read; density: an expansion with one column
   NoveltyEvidence(ClassGaussians gaussians, const Vector& shares, Vector origin, const ConstRows& whitening,
                   KernelExpansion<double> density, std::array<ScoreTable, kScores> tables,
                   std::array<double, kScores> scales, double joint);
 
   Index frame_size() const { return origin_.size(); }
   Index n_states() const { return log_shares_.size(); }
-  // The approximate number of multiplications per frame.
   Index work_per_frame() const {
     return gaussians_.work_per_frame() + frame_size() * frame_size() / 2 + density_.n_centers() * (frame_size() + 1);
   }
-  // The size of the scratch memory for n frames, in numbers.
   Index scratch_size(Index n) const {
     return std::max(gaussians_.scratch_size(n) + n * n_states(), density_.scratch_size(n) + n * (frame_size() + 1));
   }

@@ -42,8 +42,8 @@ struct ContextMembers {
 // squares alone is a pool of one member. Members of scale 0 are not evaluated.
 class PooledRatio {
  public:
-  // prior, shift (S). floor: the smallest estimate of novelty if the kernels leave it, as in the paper. novelty: its
-  // evidence otherwise.
+  // prior, shift (S). novelty: its evidence; if null, novelty has the rest that the kernels leave, at least floor, as
+  // in the paper.
   PooledRatio(Framing framing, Vector prior, double least_ratio, double floor, Vector shift,
               std::optional<PoolMember<KernelEstimate>> kernels, std::optional<PoolMember<AdditiveTables>> additive,
               std::optional<PoolMember<ClassGaussians>> gaussians,
@@ -67,8 +67,8 @@ class PooledRatio {
                  Rows out) const;
 
   // out (n, S), or (n, S + 1) with the evidence for novelty in the last column: that of NoveltyEvidence, beside known
-  // states with sum_i prior_i w_i = 1, or what the kernels leave: w_* = q_*^kappa, q_* = 1 - sum_i theta_i^T phi(y)
-  // clipped to [floor, 1], kappa that of the kernels.
+  // states with sum_i prior_i w_i = 1, or the rest that the kernels leave: w_* = q_*^kappa, q_* = 1 - sum_i theta_i^T
+  // phi(y) clipped to [floor, 1], with the kappa of the kernels.
   void log_ratios(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, bool single,
                   Rows out) const;
 
@@ -82,9 +82,9 @@ class PooledRatio {
                         Index n_columns) const;
 
  private:
-  // Whether the kernels leave the evidence for novelty, as in the paper.
+  // Whether novelty has the rest that the kernels leave.
   bool leaves_novelty(Index n_columns) const { return n_columns > n_states() && !novelty_; }
-  // Whether known states are compared. A single one beside the unknown has w_1 = 1, whatever its members say.
+  // Whether known states are compared. A single one beside the unknown has w_1 = 1, whatever its estimates.
   bool compares(Index n_columns) const { return n_states() > 1 || n_columns == 1 || !novelty_; }
 
   template <class Use>

@@ -1,4 +1,4 @@
-// The posteriors of a block of frames, and the way to where the caller wants them.
+// Normalises the posteriors of a block of frames and writes them to the caller's array.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,10 @@ namespace drhmm {
 template <class Value, class Operator>
 class BlockPosteriors {
  public:
-  // rows: room for kBlock rows and a register more; posteriors (N, C), null: not wanted
+  // rows: room for kBlock rows and one more register; posteriors (N, C) may be null
   BlockPosteriors(const Operator& op, const StretchGroup& group, double* posteriors, Value* rows)
       : op_(op), group_(group), posteriors_(posteriors), rows_(rows), is_streamed_(posteriors_are_streamed()) {}
 
-  // A row that was kept.
   const Value* row(Index k) const { return rows_ + k * n_columns(); }
 
   // Row k of the block <- m, summed by column and normalised.
@@ -31,7 +30,7 @@ class BlockPosteriors {
     }
   }
 
-  // Rows of the posteriors that belong to the stretches; the block that is written next lies in that direction.
+  // Writes the rows that belong to the stretches. The next block lies in kDirection; its memory is prefetched.
   template <int kDirection>
   void write(Index first, Index count) {
     const Index n = n_columns();
@@ -88,8 +87,8 @@ class BlockPosteriors {
 
   const Operator& op_;
   const StretchGroup& group_;
-  double* posteriors_;
-  Value* rows_;
+  double* posteriors_;  // (N, C)
+  Value* rows_;         // (kBlock, C)
   bool is_streamed_;
 };
 

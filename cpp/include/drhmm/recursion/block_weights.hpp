@@ -1,5 +1,4 @@
-// The weights of a block of frames: log ratios of all lanes, read and made relative to the likeliest column of each
-// frame.
+// The weights of a block of frames: exponentials of log ratios relative to the likeliest column of each frame.
 #pragma once
 
 #include <algorithm>
@@ -10,26 +9,26 @@
 
 namespace drhmm {
 
-constexpr Index kBlock = 8;  // steps that a recursion takes at a time
+constexpr Index kBlock = 8;  // frames
 
-// Whether messages of so many states (0: any number) stay in registers.
+// Whether messages of N states (0: any number) fit in registers.
 template <class Value, int N>
 constexpr bool kInRegisters = N > 0 && N <= (kWidth<Value> > 1 ? 8 : 4);
 
-// N columns, or any number of them if N is 0.
+// N columns; 0: any number.
 template <class Value, int N>
 class BlockWeights {
  public:
-  // Rows of which the weights are made together: exponentials come in fours.
+  // Rows whose weights are computed together: exponentials are computed four at a time.
   static constexpr Index kRowsTogether = N == 2 || N == 3 ? 4 : 1;
 
-  // stride: of the weights of a frame; budget: log ratios of a block that are further apart in all are too far
+  // stride: numbers of the weights of a frame; budget: the largest sum over a block of the spread of log ratios
   BlockWeights(const Evidence& evidence, const StretchGroup& group, Index stride, bool is_mixing, double budget)
       : evidence_(evidence), group_(group), stride_(stride), is_mixing_(is_mixing), budget_(budget) {}
 
-  Value pivots[kBlock] = {};  // what the weights of each frame are relative to
+  Value pivots[kBlock] = {};  // the log ratio of weight 1 in each frame
 
-  // x (kBlock, columns) <- log ratios; 0 where a stretch is over
+  // x (kBlock, columns) <- log ratios; 0 after the end of a stretch
   void read(Index first, Index count, Value* x) const {
     const Index n = n_columns();
     if constexpr (kLanesHere == 1) {
@@ -64,8 +63,8 @@ class BlockWeights {
     }
   }
 
-  // w (kBlock, columns) <- weights of the frames; false where steps without checks could leave the range of double.
-  // Lanes cannot do without: `hard` becomes 1 in those.
+  // w (kBlock, columns) <- weights. Returns false if unchecked steps could leave the range of double; with several
+  // lanes, sets `hard` to 1 in these lanes instead.
   bool weigh(Index first, Index count, Value* w, Value& hard) {
     read(first, count, w);
     Value spread{}, check{};
@@ -75,7 +74,7 @@ class BlockWeights {
       for (Index k = 0; k < rows_of(count); ++k) make_plain(w + k * columns_here(), n_columns());
       check = spread = Value{};
       relative(w, rows_of(count), spread, check);
-      if (!all_below(check, HUGE_VAL)) {  // partly NaN, or nothing is possible
+      if (!all_below(check, HUGE_VAL)) {  // partly NaN, or no state is possible
         if constexpr (kLanesHere == 1) return false;
         const Value one = same<Value>(1.0);
         hard = check < HUGE_VAL ? hard : one;
@@ -90,7 +89,7 @@ class BlockWeights {
     return false;
   }
 
-  // w (n_rows, columns), log ratios, <- weights; pivots too.
+  // w (n_rows, columns): log ratios -> weights. Sets pivots.
   void relative(Value* w, Index n_rows, Value& spread, Value& check) {
     if constexpr (kWeighsRows) {
       for (Index k = 0; k < kBlock; k += kRowsTogether) weigh_rows(w, k, spread, check);
@@ -105,7 +104,7 @@ class BlockWeights {
     }
     make_weights(w, n_rows * columns_here());
   }
-  // The same for rows k.. of w.
+  // The same for kRowsTogether rows from row k on.
   DRHMM_INLINE void weigh_rows(Value* w, Index k, Value& spread, Value& check) {
     Value* const rows = w + k * N;
     if constexpr (kRowsTogether > 1) {
@@ -134,7 +133,7 @@ class BlockWeights {
   static constexpr bool kHeld = kInRegisters<Value, N>;
   static constexpr bool kWeighsRows = kHeld && kRowsTogether * N % 4 == 0;
 
-  // Rows of a block that weights are made of: where few are enough for a short sequence of many states.
+  // Whole blocks; for a single sequence of many states only the rows in use.
   static Index rows_of(Index count) { return kLanesHere > 1 || N > 0 ? kBlock : count; }
 
   Index n_columns() const { return N > 0 ? N : evidence_.n_columns; }

@@ -1,4 +1,4 @@
-// The evidence of frames: how it is laid out, what can be wrong with it, and how NaN and infinities become weights.
+// The layout of evidence, its errors, and its conversion to weights.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace drhmm {
 
 enum class Outcome {
   ok,
-  impossible,   // the evidence of this frame contradicts every state that the chain can be in
-  partial_nan,  // a row with some NaN: neither evidence nor missing
-  too_far,      // finite log ratios so far apart that Scaled cannot hold them
-  none_known    // beside the unknown, the known states have no probability that double can tell from 0
+  impossible,   // the evidence of this frame excludes every reachable state
+  partial_nan,  // some values of a row are NaN, but not all
+  too_far,      // finite log ratios too far apart for Scaled
+  none_known    // the total probability of the known states is too small for double
 };
 
 struct Status {
@@ -33,18 +33,18 @@ struct SequenceStatus {
   Index sequence = -1;
 };
 
-// Sequences that stand one after the other, with one row of log ratios per frame.
+// Concatenated sequences, with one row of log ratios per frame.
 struct Evidence {
   const double* rows;                // (N, C) log w_c(y_t), up to a constant per row
   Index n_columns;                   // C
-  const std::int64_t* dt = nullptr;  // (N) steps since the frame before, or since the start; null: all 1
+  const std::int64_t* dt = nullptr;  // (N) steps since the previous frame, or since the start; null: all 1
 
   const double* row(Index t) const { return rows + t * n_columns; }
   std::int64_t steps(Index t) const { return dt == nullptr ? 1 : dt[t]; }
 };
 
-// One row of log ratios made plain. A missing row (all NaN) becomes 0 everywhere; +inf becomes 0, and excludes what is
-// not +inf. A row with some NaN keeps a NaN. Value: double, or lanes that hold a row each.
+// Makes one row of log ratios plain. A missing row (all NaN) becomes 0. If a row has +inf, these entries become 0 and
+// the others -inf. A row with some NaN keeps a NaN. Value: double, or lanes with one row each.
 template <class Value>
 DRHMM_INLINE void make_plain(Value* row, Index n) {
   const Value none{}, never = same<Value>(kNever);
@@ -84,7 +84,7 @@ DRHMM_INLINE void make_relative(Value* row, Index n, Value& pivot, Value& spread
   }
 }
 
-// values <- e^values for n values <= 0, n a multiple of 4; anything for NaN.
+// values (n) <- e^values for values <= 0, n a multiple of 4; unspecified for NaN.
 template <class Value>
 DRHMM_INLINE void make_weights(Value* values, Index n) {
   if constexpr (kWidth<Value> == 1) {
@@ -94,8 +94,8 @@ DRHMM_INLINE void make_weights(Value* values, Index n) {
   }
 }
 
-// Weights of four rows of two or three columns, in place, and their pivots; NaN is left in the sum for a row that may
-// not be plain. The likeliest column has weight 1 and needs no exponential.
+// rows (4, n): two or three log ratios per row -> weights. pivots (4). The result is NaN if a row may not be plain. The
+// likeliest column has weight 1 and needs no exponential.
 template <int n, class Value>
 DRHMM_INLINE Value weights_of_few(Value* rows, Value* pivots) {
   const Value one = same<Value>(1.0), none{};
@@ -137,7 +137,7 @@ namespace detail {
 // e^(log_ratio - pivot) for log_ratio <= pivot.
 inline double weight_of(double log_ratio, double pivot, double*) { return std::exp(log_ratio - pivot); }
 
-// The difference and what its rounding lost, so that large log ratios keep their digits.
+// Adds the rounding error of the difference, so that large log ratios keep their digits.
 inline Scaled weight_of(double log_ratio, double pivot, Scaled*) {
   const double difference = log_ratio - pivot;
   if (difference < -Scaled::kLargest) return Scaled::exp(-Scaled::kLargest);  // in mixing chains only
@@ -148,9 +148,9 @@ inline Scaled weight_of(double log_ratio, double pivot, Scaled*) {
 
 }  // namespace detail
 
-// weights (C) <- those of one row of log ratios, relative to the likeliest column of those that can be reached
-// (reach > 0), and 0 for the others; pivot <- the log ratio of that column. is_lost says that a weight
-// is below the least one that messages of double stand. Chains that are mixing take any distance between log ratios.
+// weights (C) <- those of log_ratios (C), relative to the likeliest reachable column (reach > 0), and 0 for unreachable
+// columns; pivot <- the log ratio of that column. Sets is_lost if a weight is below `least`, which is too small for
+// messages of double. Mixing chains allow any distance between log ratios. row (C): scratch memory.
 template <class Value>
 Outcome weights_of_reachable(const double* log_ratios, Index n, const Value* reach, bool is_mixing, double least,
                              Value* weights, double* row, double& pivot, Index& column, bool& is_lost) {

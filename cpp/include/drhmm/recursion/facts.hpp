@@ -1,4 +1,4 @@
-// Properties of a chain for recursions, beside its products.
+// Properties of a chain that recursions need.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@ struct ChainFacts {
   Way way = Way::best;
   Vector start;            // (states)
   double bits = 0;         // -log2 of the smallest positive transition
-  bool is_mixing = false;  // every transition has at least 2^-20: one step makes up for almost any evidence
+  bool is_mixing = false;  // every transition is at least 2^-20: one step evens out almost any evidence
   bool can_start_anywhere = false;
   std::unique_ptr<Powers<double>> powers;
   std::unique_ptr<Powers<Scaled>> scaled_powers;
 
-  // Log probabilities of the states after so many steps; what happened before the first frame is summed over.
+  // (states) log probabilities `steps` steps after the start, without evidence.
   Vector log_start(std::int64_t steps) const {
     std::vector<Scaled> message(start.begin(), start.end()), scratch(message.size());
     scaled_powers->advance<true>(steps, message.data(), scratch.data());

@@ -1,4 +1,4 @@
-// The steps of live sequences on a recursion.
+// Steps of live sequences on Recursion.
 #pragma once
 
 #include <vector>

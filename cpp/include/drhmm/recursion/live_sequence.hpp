@@ -1,5 +1,5 @@
-// A recursion that is fed one frame at a time: the forward message, and what the last frames said. Fixed-lag smoothing
-// of a whole sequence is the same, one frame after the other.
+// A recursion that takes one frame at a time and keeps the last ones. Fixed-lag smoothing of whole sequences uses it,
+// too.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace drhmm {
 
-// Steps of one thread on a chain, in one kind of number; messages have stride() numbers, weights column_stride().
+// Steps of one thread on a chain, in one number type; messages have stride() numbers, weights column_stride().
 template <class Value>
 class LiveSteps {
  public:
@@ -25,23 +25,23 @@ class LiveSteps {
   virtual void backward(const Value* f, const Value* w, std::int64_t dt, Value* b) = 0;
   virtual void set_unknown(Value* b) const = 0;
   virtual void posterior_of(const Value* f, const Value* b, double* out) = 0;
-  // Whether double lost something since the last call.
+  // Whether double lost too much since the last call.
   virtual bool was_hard() = 0;
 };
 
 // The working memory of a thread that steps live sequences of one chain.
 struct LiveEngine {
   bool needs_scaled;
-  Index n_states;  // numbers of a message that count
+  Index n_states;  // numbers of a message without padding
   std::unique_ptr<LiveSteps<double>> narrow;
   std::unique_ptr<LiveSteps<Scaled>> wide;
 };
 
-// Messages are doubles as long as double can hold them, and Scaled from the frame on where it cannot.
-// A frame is first proposed, which answers and changes nothing that counts, and then committed.
+// Messages are doubles until double is too narrow for a frame, and Scaled from there on. `propose` answers for a frame;
+// only `commit` adds it to the sequence.
 class LiveSequence {
  public:
-  // Counting ends here, which only a forged snapshot comes near to.
+  // Counting stops here. Only a forged snapshot gets near it.
   static constexpr std::int64_t kMostFrames = std::int64_t{1} << 62;
 
   LiveSequence(Index n_columns, Index lag)
@@ -52,7 +52,7 @@ class LiveSequence {
 
   Index lag() const { return lag_; }
   std::int64_t n_frames() const { return n_frames_; }
-  // Frames that can be looked back to, the newest among them.
+  // Kept frames, the newest included.
   Index n_kept() const { return static_cast<Index>(std::min<std::int64_t>(n_frames_, lag_ + 1)); }
 
   // posterior (C) <- p(x_t-lag | y_1..y_t) if frame t, dt steps after the last one, has the evidence log_ratios (C);
@@ -79,12 +79,12 @@ class LiveSequence {
     newest_ = slot_of(-1);
     if (n_frames_ < kMostFrames) ++n_frames_;
     is_wide_ = proposed_wide_;
-    // Back to doubles now and then: one strange frame should not slow down a stream for ever.
+    // Tries doubles again now and then: one unusual frame should not slow down a stream for ever.
     constexpr std::int64_t kTryEvery = 64;
     if (is_wide_ && !engine.needs_scaled && n_frames_ % kTryEvery == 0) try_narrow(engine);
   }
 
-  // posterior (C) <- p(x_t-back | y_1..y_t), back < n_kept; the start probabilities before the first frame.
+  // out (C) <- p(x_t-back | y_1..y_t), back < n_kept; the start probabilities before the first frame.
   Status posterior(const LiveEngine& engine, Index back, double* out) {
     if (n_frames_ == 0) {
       std::vector<double> start(static_cast<std::size_t>(engine.narrow->stride()));
@@ -106,7 +106,7 @@ class LiveSequence {
     is_wide_ = false;
   }
 
-  // One remembered frame, for snapshots: `back` frames before the newest.
+  // One kept frame, for snapshots.
   struct Kept {
     std::vector<Scaled> message;   // (states), the largest in [1, 2)
     std::vector<double> evidence;  // (C)
@@ -130,7 +130,7 @@ class LiveSequence {
     return frame;
   }
 
-  // frames: oldest first, n_kept of them. Weights are made again from the evidence.
+  // frames (n_kept), oldest first. Recomputes the weights from the evidence.
   Status restore(const LiveEngine& engine, std::int64_t n_frames, bool is_wide, const std::vector<Kept>& frames) {
     n_frames_ = n_frames;
     is_wide_ = is_wide;
@@ -147,7 +147,7 @@ class LiveSequence {
   }
 
  private:
-  // Forward messages and weights of the remembered frames; empty until they are used.
+  // Forward messages and weights of the kept frames; empty until they are used.
   template <class Value>
   struct Slots {
     Index stride = 0, columns = 0;
@@ -157,7 +157,7 @@ class LiveSequence {
       if (!messages.empty()) return;
       stride = steps.stride();
       columns = steps.column_stride();
-      messages.resize(static_cast<std::size_t>((n_slots + 1) * stride));  // one more, to work with
+      messages.resize(static_cast<std::size_t>((n_slots + 1) * stride));  // one more as scratch
       weights.resize(static_cast<std::size_t>(n_slots * columns));
     }
     Value* message(Index slot) { return messages.data() + slot * stride; }
@@ -165,7 +165,7 @@ class LiveSequence {
     Value* weight(Index slot) { return weights.data() + slot * columns; }
   };
 
-  // The frames t - lag..t, and one more for the frame that is proposed.
+  // Frames t - lag..t, and the proposed one.
   Index n_slots() const { return lag_ + 2; }
   Index slot_of(Index back) const { return (newest_ - back + n_slots()) % n_slots(); }
   double* evidence_of(Index slot) { return evidence_.data() + slot * n_columns_; }
@@ -203,7 +203,7 @@ class LiveSequence {
   template <class Value>
   Status restore_in(LiveSteps<Value>& steps, Slots<Value>& slots, Index slot, const Kept& frame) {
     slots.fit(steps, n_slots());
-    // Weights depend on which columns can be reached, which is where the message is not 0 or the evidence excludes.
+    // Weights depend on the reachable columns. One with message 0 has weight 0: its evidence excludes it.
     Value* const m = slots.message(slot);
     std::vector<Value> reach(static_cast<std::size_t>(slots.stride), Value(0));
     for (std::size_t i = 0; i < frame.message.size(); ++i) {
@@ -213,7 +213,6 @@ class LiveSequence {
     return steps.forward(frame.evidence.data(), 0, reach.data(), slots.weight(slot));
   }
 
-  // The messages and weights of all remembered frames, in Scaled.
   void widen(const LiveEngine& engine) {
     wide_.fit(*engine.wide, n_slots());
     if (n_frames_ == 0) return;

@@ -1,4 +1,4 @@
-// How messages stay within the range of double, and what leads from there to Scaled and back.
+// Keeps messages within the range of double, and converts them to Scaled and back.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace drhmm {
 
-// The range of forward and backward messages of one stretch, or of one in each lane. A sum is brought to 2^kTop; where
-// chains are not mixing, entries below 2^-950 of it are held there.
+// Rescales the messages of one stretch, or of one in each lane, to a sum of 2^kTop. In chains that are not mixing,
+// raises possible entries below 2^-950 of the sum to that floor.
 template <class Value, int N>
 class MessageRange {
  public:
@@ -22,9 +22,9 @@ class MessageRange {
   MessageRange(bool is_mixing, Index n_states, Index stride)
       : is_mixing_(is_mixing), n_states_(n_states), stride_(stride) {}
 
-  Value hard{};  // 1 in lanes whose answers are of no use
+  Value hard{};  // 1 in lanes with unusable answers
   bool at_floor = false;
-  Value pivots{};  // sum of the log ratios that weights were relative to
+  Value pivots{};  // sum of the pivots of all weights
 
   void forget_floors() {
     hard = Value{};
@@ -33,12 +33,12 @@ class MessageRange {
 
   DRHMM_INLINE Value sum_of(const Value* m) const { return sum(m, n_states()); }
 
-  // Multiplies by a power of two, so that the sum is at the top; possible entries stay above the floor. The likelihood
-  // needs the divisors of forward messages.
+  // Multiplies by a power of two, to a sum of about 2^kTop; possible entries stay at or above the floor. Adds up the
+  // exponents of forward messages, for the likelihood.
   template <bool is_forward>
   DRHMM_INLINE void rescale(Value* m) {
     const Value sum = sum_of(m), floor = same<Value>(kFloor), none{}, one = same<Value>(1.0);
-    hard = sum > 0x1p-500 ? hard : one;  // also NaN; below, no power of two brings it to the top
+    hard = sum > 0x1p-500 ? hard : one;  // also NaN; no power of two lifts a smaller sum to 2^kTop
     const Bits<Value> biased = biased_exponent(sum);
     if (is_forward) exponents_ += biased, ++n_rescaled_;
     const Value factor = power_to_level<Value, kTop>(biased);
@@ -56,14 +56,13 @@ class MessageRange {
     if (!at_floor) at_floor = !all_below(one - least, 0.5);
   }
 
-  // A backward message without the states that the forward pass cannot be in: they do not count, and left in, their
-  // evidence could outweigh that of all others.
+  // Sets b to 0 in unreachable states, where f is 0: their evidence could outweigh that of all others.
   DRHMM_INLINE void drop_unreachable(const Value* f, Value* b) const {
     const Value none{};
     for (Index i = 0; i < n_states(); ++i) b[i] = f[i] > none ? b[i] : none;
   }
 
-  // Whether an entry at the floor, of either message, has more than a trace of the posterior.
+  // Sets `hard` where an entry at the floor, of either message, has more than 2^-400 of the posterior.
   DRHMM_INLINE void verify(const Value* f, const Value* b) {
     if (!at_floor) return;
     const Value floor = same<Value>(kFloor), one = same<Value>(1.0), none{};
@@ -79,7 +78,7 @@ class MessageRange {
     hard = held > sum * kMatters ? one : hard;
   }
 
-  // Log of what all messages have been divided by, and of the sum of one before that.
+  // The log of the total divisor of forward messages, and of the sum of a message before division.
   double scale(int l) const {
     const double exponent = static_cast<double>(exponent_of(l)) - static_cast<double>(n_rescaled_) * (1023 + kTop);
     return lane(pivots, l) + kLog2 * exponent;
@@ -101,11 +100,11 @@ class MessageRange {
 
   bool is_mixing_;
   Index n_states_, stride_;
-  Bits<Value> exponents_{};  // of what forward messages were divided by, biased
+  Bits<Value> exponents_{};  // of the divisors of forward messages, biased
   std::int64_t n_rescaled_ = 0;
 };
 
-// A message that double holds without the floor: positive entries are at least 2^-850 of the sum.
+// Whether a message needs no floor: positive entries are at least 2^-850 of the sum.
 inline bool is_clean(const std::vector<double>& message) {
   return std::none_of(message.begin(), message.end(), [](double x) { return x > 0 && x < 0x1p-350; });
 }

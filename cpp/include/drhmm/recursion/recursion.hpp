@@ -1,11 +1,11 @@
-// Forward-backward over a group of stretches, in blocks of frames: weights first, then steps without any check, then
-// one rescaling by a power of two.
+// Forward-backward over a group of stretches, in blocks of frames: weights, then unchecked steps, then one rescaling by
+// a power of two.
 //
 //   f(t) = w(t) .* A^T f(t-1)      b(t-1) = A (w(t) .* b(t))      p(x_t | y) ~ f(t) .* b(t)
 //
-// Messages are brought to a sum of 2^kTop. In a chain that is not mixing, an entry that falls below 2^-950 of the sum
-// is held there (it is "at the floor"); the way back sees whether such an entry has more than 2^-400 of a posterior.
-// Then the stretch is hard: its answers are of no use, and it must be done in Scaled (wide.hpp), which has no floor.
+// Messages are rescaled to a sum of 2^kTop. In a chain that is not mixing, an entry below 2^-950 of the sum is raised
+// to that floor. If such an entry has more than 2^-400 of a posterior, the stretch is hard: its answers are unusable,
+// and it must be repeated in Scaled (wide.hpp), which has no floor.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class Recursion {
   static constexpr int kLanesHere = kWidth<Value>;
   static constexpr int kN = Operator::kStates;
 
-  // capacity: steps that are remembered at a time, a multiple of kBlock
+  // capacity: steps kept at a time, a multiple of kBlock
   Recursion(const ChainFacts& facts, const Operator& op, const Evidence& evidence, const Answers& answers,
             const StretchGroup& group, Edges* edges, Index capacity)
       : facts_(facts),
@@ -60,7 +60,7 @@ class Recursion {
     row_.resize(static_cast<std::size_t>(columns_));
   }
 
-  Value *messages, *weights;  // (capacity, stride), (capacity, column stride) of the steps that are remembered
+  Value *messages, *weights;  // (capacity, stride), (capacity, column stride) of the kept steps
 
   Index stride() const { return stride_; }
   Index column_stride() const { return columns_; }
@@ -69,13 +69,13 @@ class Recursion {
   bool is_hard(int l) const { return !(lane(range_.hard, l) < 0.5); }
   void forget_floors() { range_.forget_floors(); }
 
-  // A message of which nothing is known.
+  // An uninformative message: all states are equal.
   void set_unknown(Value* m) const {
     for (Index i = 0; i < stride_; ++i) m[i] = i < op_.n_states() ? top() : Value{};
   }
 
-  // m, the message of the step before `first`, becomes that of step first + count - 1; place: where these steps are
-  // remembered. False if the status says that something is wrong with the evidence.
+  // m: the message of step first - 1 -> that of step first + count - 1. place: where to keep these steps. Returns
+  // false, and sets the status, if evidence is invalid.
   bool forward(Index first, Index count, Index place, Value* m) {
     Value* const f = messages + place * stride_;
     Value* const w = weights + place * columns_;
@@ -93,17 +93,16 @@ class Recursion {
     return true;
   }
 
-  // b, the backward message of step first + count - 1, becomes that of the step before `first`, of which `before` is
-  // the forward message (null: none). Writes posteriors, and counts transitions, of steps that belong to their
-  // stretches.
+  // b: the backward message of step first + count - 1 -> that of step first - 1, whose forward message is `before` (or
+  // null). Writes posteriors and counts transitions of steps that belong to their stretches.
   void backward(Index first, Index count, Index place, Value* b, const Value* before, bool is_written) {
     if (answers_.counts != nullptr && is_written)
       return block_backward<true>(first, count, place, b, before, is_written);
     block_backward<false>(first, count, place, b, before, is_written);
   }
 
-  // One frame of one sequence: m <- w .* (A^dt)^T m, and weights (C) for the way back; steps is 0 at the start. False
-  // if the status says that something is wrong with the evidence.
+  // One frame of one sequence: m <- w .* (A^steps)^T m, w (C) <- its weights; steps is 0 at the start. Returns false,
+  // and sets the status, if evidence is invalid.
   bool step_forward(const double* log_ratios, std::int64_t steps, Value* m, Value* w) {
     if (steps == 1) {
       op_.forward(m, one_);
@@ -113,7 +112,7 @@ class Recursion {
     }
     return condition(log_ratios, m, w);
   }
-  // b <- A^dt (w .* b), where f and w are those of the frame that b belongs to.
+  // b <- A^dt (w .* b); f and w belong to the same frame as b.
   void step_backward(const Value* f, const Value* w, std::int64_t dt, Value* b) {
     if (!facts_.is_mixing) range_.drop_unreachable(f, b);
     range_.template rescale<false>(b);
@@ -134,27 +133,26 @@ class Recursion {
     for (Index c = 0; c < n_columns(); ++c) out[c] = double(posteriors_.row(0)[c]);
   }
 
-  // Filtered posteriors of steps that are remembered.
   void write_filtered(Index first, Index count, Index place) {
     for (Index k = 0; k < count; ++k) posteriors_.keep(messages + (place + k) * stride_, k);
     posteriors_.template write<1>(first, count);
   }
 
-  // The steps from `first` on become the first ones that are remembered.
+  // Moves the kept steps from `first` on to the front.
   void keep_from(Index first, Index count) {
     std::copy_n(messages + first * stride_, count * stride_, messages);
     std::copy_n(weights + first * columns_, count * columns_, weights);
     std::copy_n(is_careful_.begin() + first / kBlock, (count + kBlock - 1) / kBlock, is_careful_.begin());
   }
 
-  // Log of the sum of a message before it was rescaled, up to a constant; and that of a start, with the same constant.
+  // The log of the sum of a message before all rescaling, and that of a start, up to the same constant.
   double level_of(const Value* m) const { return range_.level(0, m); }
   double level_of_start() const { return range_.level_of_start(0); }
 
-  // Adds the transitions that were counted so far to the answers, or forgets them.
+  // Adds the transitions counted so far to the answers, and forgets them.
   void accept_counts() {
     op_.for_each_count([&](Index k, Index i, Index j, double factor) {
-      if (factor == 0) return;  // what an impossible transition would weigh may be infinite
+      if (factor == 0) return;  // the sum of an impossible transition may be infinite
       double count = 0;
       for (int l = 0; l < kLanesHere; ++l) count += lane(sums_[k], l) * factor;
       answers_.counts[i * op_.n_columns() + j] += count;
@@ -165,7 +163,7 @@ class Recursion {
     if (answers_.counts != nullptr) std::fill_n(sums_, op_.n_counts(), Value{});
   }
 
-  // Shows the edges that lie at the end of all steps what is known there.
+  // Adds the likelihoods of stretches that end with the last step.
   void finish_forward(const Value* m) {
     for (int l = 0; l < kLanesHere; ++l) {
       if (group_[l].begin < group_[l].end && group_[l].from + group_.n_steps() == group_[l].end) close(l, m);
@@ -173,7 +171,7 @@ class Recursion {
   }
 
  private:
-  static constexpr Index kPadding = 8;  // products of squares may be padded where those of the chain are not
+  static constexpr Index kPadding = 8;  // powers of a chain may be padded where the chain is not
   static constexpr bool kHeld = kInRegisters<Value, kN>;
   static constexpr bool kWeighsOnTheWay = kHeld && kN <= 4;
   using Weigher = BlockWeights<Value, kN>;
@@ -186,7 +184,7 @@ class Recursion {
 
   // ---- evidence
 
-  // m <- m .* w, relative to the likeliest of the columns that can be reached.
+  // m <- m .* w, with weights w relative to the likeliest reachable column.
   bool condition(const double* log_ratios, Value* m, Value* w) {
     double pivot = 0;
     bool is_lost = false;
@@ -205,8 +203,8 @@ class Recursion {
 
   // ---- forward
 
-  // The steps of a block of few states, in registers. Weights are made on the way where that pays: steps and weights
-  // each wait for themselves only. Then it is false, with m as it was, if the evidence is not plain.
+  // The steps of a block of few states, in registers. With makes_weights, interleaves weights and steps, which do not
+  // wait for each other; returns false, with m unchanged, if the evidence is not plain.
   template <bool makes_weights>
   DRHMM_INLINE bool held_forward(Index first, Value* m, Value* w, Value* f) {
     if constexpr (makes_weights) weigher_.read(first, kBlock, w);
@@ -240,7 +238,7 @@ class Recursion {
     }
   }
 
-  // Blocks with starts and ends of sequences and stretches, gaps, or evidence that is far apart.
+  // Blocks with starts, ends, cuts, gaps, or log ratios that are far apart.
   bool eventful_forward(Index first, Index count, bool is_far, Value* m, Value* w, Value* f) {
     for (Index k = 0; k < count; ++k) {
       const Index step = first + k;
@@ -257,7 +255,7 @@ class Recursion {
         range_.pivots += weigher_.pivots[k];
         op_.weigh(m, own);
         const Value one = same<Value>(1.0);
-        // Where the first frame speaks for states that are no start, too much is lost.
+        // Too much is lost if the first frame favours states that cannot start.
         if (starting != 0 && !facts_.can_start_anywhere) range_.hard = range_.sum_of(m) > 0x1p470 ? range_.hard : one;
         range_.template rescale<true>(m);
       }
@@ -266,7 +264,7 @@ class Recursion {
     return true;
   }
 
-  // m <- (A^dt)^T m; in lanes in which a sequence starts, from its start.
+  // m <- (A^dt)^T m; in lanes where a sequence starts, from the start probabilities.
   void predict(Index step, std::uint8_t starting, Value* m) {
     if (evidence_.dt == nullptr) {
       if (kLanesHere > 1 || starting == 0) {
@@ -286,7 +284,7 @@ class Recursion {
       for (Index i = 0; i < n_states(); ++i) put(m[i], l, facts_.start[i] * 0x1p500);
     }
   }
-  // Steps of the chain that lead to a step of the group, in each lane; from the start of a sequence one less.
+  // dt (lanes) <- steps of the chain before a step of the group; one less at the start of a sequence.
   void steps_of(Index step, std::uint8_t starting, std::int64_t* dt) const {
     for (int l = 0; l < kLanesHere; ++l) {
       const Index t = group_[l].from + step;
@@ -294,7 +292,7 @@ class Recursion {
     }
   }
 
-  // m <- (A^dt)^T m, or A^dt m, each lane with a dt of its own.
+  // m <- (A^dt)^T m, or A^dt m; dt (lanes).
   template <bool is_forward>
   void across_gap(const std::int64_t* dt, Value* m) {
     std::int64_t longest = 0, digits = 0;
@@ -394,7 +392,7 @@ class Recursion {
     if (back != b) copy_values(back, stride_here(), b);
   }
 
-  // Messages of many states do not stay in the cache until they are read again.
+  // Messages of many states leave the cache before they are read again.
   DRHMM_INLINE void prefetch_step(Index place) const {
     constexpr Index kLine = 8;  // numbers
     const Index n_numbers = Index{sizeof(Value) / sizeof(double)};
@@ -412,8 +410,8 @@ class Recursion {
     }
   }
 
-  // Adds p(x_t-1 = i, x_t = j | y) without A_ij, for lanes in which frame t is one of their own and no first one.
-  // earlier: f(t-1); back: b(t-1); three_: w(t) .* b(t).
+  // Adds p(x_t-1 = i, x_t = j | y) / A_ij, in lanes where frame t belongs to the stretch and is not the first of its
+  // sequence. earlier: f(t-1); back: b(t-1); three_: w(t) .* b(t).
   DRHMM_INLINE void count_transitions(Index step, std::uint8_t starting, const Value* earlier, const Value* back) {
     Value total = earlier[0] * back[0];
     for (Index i = 1; i < n_states(); ++i) total += earlier[i] * back[i];
@@ -430,11 +428,9 @@ class Recursion {
     op_.count(two_, three_, sums_);
   }
 
-  // ---- answers
-
   bool belongs(Index t, int l) const { return t >= group_[l].begin && t < group_[l].end; }
 
-  // ---- edges of stretches, and likelihoods between them
+  // ---- edges of stretches, and their likelihoods
 
   void show_forward(Index step, const Value* m) {
     if (group_.cut(step) != 0) show(step, m, &Edges::before_begin, &Edges::before_end);
@@ -468,11 +464,11 @@ class Recursion {
   Edges* edges_;
   Index stride_, columns_;
   KeptMemory<Value> memory_;
-  std::vector<char> is_careful_;  // blocks that are remembered
+  std::vector<char> is_careful_;  // of kept blocks
   Weigher weigher_;
   BlockPosteriors<Value, Operator> posteriors_;
-  Value *one_, *two_, *three_, *other_, *reach_, *sums_;
-  std::vector<double> row_;
+  Value *one_, *two_, *three_, *other_, *reach_, *sums_;  // (stride), reach_ (columns), sums_ (counts)
+  std::vector<double> row_;                               // (columns)
   Status status_;
   MessageRange<Value, kN> range_;
   double opened_[kLanesHere] = {};

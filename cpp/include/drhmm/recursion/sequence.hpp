@@ -1,5 +1,5 @@
-// One whole sequence, piece by piece: forward with a checkpoint at the begin of each piece, then back. Pieces in which
-// double loses what matters are repeated in Scaled.
+// One whole sequence, piece by piece: forward with a checkpoint before each piece, then backward. Pieces where double
+// loses too much are repeated in Scaled.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,7 @@ class Pieces {
 
   Index stride() const { return recursion.stride(); }
 
-  // m, the message before piece k, becomes that of its last frame; gain is increased by the log likelihood of the
-  // piece.
+  // m: the message before piece k -> that of its last frame. Adds the log likelihood of the piece to gain.
   bool forward(Index k, std::vector<double>& m, double& gain, bool is_filtered = false) {
     check_interruption();
     const double before = k == 0 ? recursion.level_of_start() : recursion.level_of(m.data());
@@ -45,8 +44,7 @@ class Pieces {
     return true;
   }
 
-  // b, the backward message of the last frame of piece k, becomes that of the frame before the piece, of which `before`
-  // is the forward message.
+  // b: the backward message at the end of piece k -> that of the frame before it, whose forward message is `before`.
   void backward(Index k, std::vector<double>& b, const std::vector<double>& before) {
     for (Index first = (end(k) - 1) / kBlock * kBlock; first >= k * piece_; first -= kBlock) {
       const Index place = first - k * piece_;
@@ -105,11 +103,11 @@ class SequenceRecursion {
     return m;
   }
 
-  // Nothing comes back to verify floors: a piece with an entry at the floor is done in Scaled.
+  // No backward pass verifies floors: pieces with an entry at the floor are repeated in Scaled.
   Status filter() {
     const bool is_written = answers_.posteriors != nullptr;
     Message m = unknown();
-    WideMessage wide;  // not empty: the message is this one
+    WideMessage wide;  // the message, unless it is empty
     for (Index k = 0; k < n_pieces_; ++k) {
       double& gain = gains_[static_cast<std::size_t>(k)];
       if (wide.empty() && !facts_.needs_scaled()) {
@@ -140,13 +138,13 @@ class SequenceRecursion {
       checkpoints_.push_back(m);
       const bool is_possible = narrow_.forward(k, m, gains_[static_cast<std::size_t>(k)]);
       if (!is_possible && !narrow_.recursion.is_hard(0)) return narrow_.recursion.status();
-      if (narrow_.recursion.is_hard(0)) {  // nothing was possible, or evidence or a gap does not fit in double
+      if (narrow_.recursion.is_hard(0)) {  // no state was possible, or evidence or a gap does not fit in double
         back_ = unknown();
         return smooth_in_scaled(0, last, unknown(), back_);
       }
     }
     back_ = unknown();
-    Index clean_end = last;  // pieces up to this one have answers that depend on no floor of what comes after them
+    Index clean_end = last;  // answers up to this piece do not depend on later floors
     Message clean_back = back_;
     double unused = 0;
     for (Index k = last; k >= 0; --k) {
@@ -173,7 +171,7 @@ class SequenceRecursion {
     return {};
   }
 
-  // Pieces first..last from the message before them, and back to there; back becomes the message before them.
+  // Smooths pieces first..last from the message `before` them; back: the backward message after -> before them.
   Status smooth_in_scaled(Index first, Index last, const Message& before, Message& back) {
     if (!wide_) make_wide();
     std::vector<WideMessage> checkpoints;

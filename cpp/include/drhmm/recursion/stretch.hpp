@@ -1,9 +1,8 @@
-// Stretches of frames that are worked on at the same time, and whether what they assumed at their edges was true.
+// Stretches of frames that run side by side, and checks of the assumptions at their edges.
 //
-// A stretch that begins inside a sequence does not know the message that reaches it. It starts some frames earlier with
-// any message: a mixing chain forgets (Birkhoff: products of positive matrices contract the projective distance between
-// messages, whatever the evidence is). Whether that was enough is not assumed but seen, where the message of the
-// neighbour arrives at the same frame.
+// A stretch inside a sequence does not know its first message. It starts some frames earlier with an arbitrary one: a
+// mixing chain forgets (Birkhoff: products of positive matrices contract the projective distance between messages,
+// whatever the evidence). The warm-up was long enough if the neighbour's message at the same frame agrees.
 #pragma once
 
 #include <algorithm>
@@ -23,17 +22,16 @@ struct Stretch {
   Index n_steps() const { return to - from; }
 };
 
-// Messages before the first frame of a stretch and before its end, up to a constant; empty if it never got there. And
-// the frames at which they differ from an earlier assumption.
+// Messages at the begin and at the end of a stretch, up to a constant; empty if it never got there.
 struct Edges {
   std::vector<double> before_begin, before_end;    // forward messages
   std::vector<double> back_to_begin, back_to_end;  // backward messages
-  std::vector<Index> disagreements;
+  std::vector<Index> disagreements;                // frames where a backward message differs from the one assumed
   bool is_hard = false;
-  std::vector<std::pair<Index, double>> gains;  // log likelihood of frames up to this one, of the same sequence
+  std::vector<std::pair<Index, double>> gains;  // last frame and log likelihood of each part of a sequence
 };
 
-// Where sequences that stand one after the other start.
+// The starts of concatenated sequences.
 class SequenceStarts {
  public:
   explicit SequenceStarts(const std::vector<Index>& lengths) {
@@ -46,12 +44,11 @@ class SequenceStarts {
   Index n_sequences() const { return static_cast<Index>(starts_.size()) - 1; }
   Index start(Index sequence) const { return starts_[static_cast<std::size_t>(sequence)]; }
 
-  // The sequence that frame t belongs to.
   Index sequence_of(Index t) const {
     return std::upper_bound(starts_.begin(), starts_.end() - 1, t) - starts_.begin() - 1;
   }
 
-  // Calls use(t) for the first frames t of all sequences that start in from..to-1.
+  // Calls use(t) for every start t in from..to-1.
   template <class Use>
   void for_each(Index from, Index to, const Use& use) const {
     for (auto t = std::lower_bound(starts_.begin(), starts_.end() - 1, from); t != starts_.end() - 1 && *t < to; ++t) {
@@ -59,7 +56,7 @@ class SequenceStarts {
     }
   }
 
-  // The start, or the end of everything, that is nearest to frame t.
+  // The start of a sequence, or the end of the last one, that is nearest to frame t.
   Index nearest(Index t) const {
     const auto after = std::lower_bound(starts_.begin(), starts_.end() - 1, t);
     if (after == starts_.begin()) return *after;
@@ -70,7 +67,7 @@ class SequenceStarts {
   std::vector<Index> starts_;  // and the end of the last one
 };
 
-// Stretches that advance step by step together, and at which steps something happens to some of them.
+// Stretches that advance together, and the steps where some of them start, begin or end.
 class StretchGroup {
  public:
   StretchGroup(const SequenceStarts& starts, const Stretch* stretches, Index width)
@@ -82,7 +79,7 @@ class StretchGroup {
       const Stretch& own = stretches[lane];
       const auto bit = static_cast<std::uint8_t>(1U << lane);
       starts.for_each(own.from, own.to, [&](Index t) { starting_[static_cast<std::size_t>(t - own.from)] |= bit; });
-      // Lanes that are over start again: what comes back from there has no evidence, and no rounding errors either.
+      // Finished lanes start again: backward messages from there have no evidence and no rounding errors.
       if (own.n_steps() < n_steps_) starting_[static_cast<std::size_t>(own.n_steps())] |= bit;
       for (const Index t : {own.begin, own.end}) {
         if (t < own.to) cut_[static_cast<std::size_t>(t - own.from)] |= bit;
@@ -93,17 +90,17 @@ class StretchGroup {
   Index n_steps() const { return n_steps_; }
   Index n_frames_in_all() const { return n_frames_in_all_; }  // of this and all other groups
   const Stretch& operator[](Index lane) const { return stretches_[lane]; }
-  // The lanes, as bits, in which a sequence starts at a step, or in which their stretch begins or ends there.
+  // The lanes, as bits, where a sequence starts at a step, and where their stretch begins or ends.
   std::uint8_t starting(Index step) const { return starting_[static_cast<std::size_t>(step)]; }
   std::uint8_t cut(Index step) const { return cut_[static_cast<std::size_t>(step)]; }
-  // Whether there is no such lane at any of the steps.
+  // Whether there are no such lanes in `count` steps.
   bool is_uneventful(Index first, Index count) const {
     unsigned lanes = 0;
     for (Index step = first; step < first + count; ++step) lanes |= starting(step) | cut(step);
     return lanes == 0;
   }
 
-  // Tells the edges of lanes that are at a cut what message_of(lane) knows of the frame before it.
+  // Stores message_of(lane) in the edges of lanes that are at a cut.
   template <class MessageOf>
   void show(Index step, Edges* edges, std::vector<double> Edges::* at_begin, std::vector<double> Edges::* at_end,
             const MessageOf& message_of) const {
@@ -115,18 +112,16 @@ class StretchGroup {
   }
 
  private:
-  const Stretch* stretches_;
+  const Stretch* stretches_;  // (width)
   Index width_, n_frames_in_all_;
   Index n_steps_ = 0;
-  std::vector<std::uint8_t> starting_, cut_;
+  std::vector<std::uint8_t> starting_, cut_;  // (steps)
 };
 
-// So many frames are whole lines of the cache, whatever the number of states.
-constexpr Index kFramesOfLines = 8;
+constexpr Index kFramesOfLines = 8;  // they fill whole lines of the cache, for any number of states
 
-// All frames in groups of `width` stretches, cut at the starts of sequences where there are any nearby, else between
-// lines of the cache. How they are
-// cut depends on nothing but the frames, so that threads never change a result.
+// All frames in groups of `width` stretches, cut at a nearby start of a sequence, or else between lines of the cache.
+// The cuts depend only on the frames, so that threads never change a result.
 inline std::vector<Stretch> cut(const SequenceStarts& starts, Index width, Index warm_up, Index longest) {
   const Index n_frames = starts.n_frames();
   const Index n_groups = (n_frames + width * longest - 1) / (width * longest);
@@ -153,7 +148,7 @@ inline std::vector<Stretch> cut(const SequenceStarts& starts, Index width, Index
   return stretches;
 }
 
-// Frame steps that all groups take together, a step of all lanes counted once.
+// The total steps of all groups; one step advances all lanes.
 inline Index n_steps(const std::vector<Stretch>& stretches, Index width) {
   Index steps = 0;
   for (std::size_t first = 0; first < stretches.size(); first += static_cast<std::size_t>(width)) {
@@ -166,7 +161,7 @@ inline Index n_steps(const std::vector<Stretch>& stretches, Index width) {
   return steps;
 }
 
-// Whether two messages are the same up to a constant, to 2^-43 in every ratio.
+// Whether two messages agree up to a constant, within 2^-43 in every ratio.
 inline bool agree(const std::vector<double>& one, const std::vector<double>& other) {
   if (one.size() != other.size() || one.empty()) return false;
   double least = HUGE_VAL, most = 0;

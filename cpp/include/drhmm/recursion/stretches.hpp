@@ -9,9 +9,8 @@
 
 namespace drhmm {
 
-// One group of stretches in Value. The way back begins before the way forward is over: chunk by chunk, each with a
-// warm-up of its own, so that messages stay in the cache. The assumption of a chunk is compared with the result of the
-// next one.
+// Runs one group of stretches in Value, forward and backward chunk by chunk, so that messages stay in the cache. Each
+// chunk has its own backward warm-up; its message is compared with the result of the next chunk.
 template <class Value, class Operator>
 void run_group(Pass pass, const ChainFacts& facts, const Operator& op, const Evidence& evidence, const Answers& answers,
                const StretchGroup& group, Edges* edges, Index warm_up) {
@@ -19,7 +18,7 @@ void run_group(Pass pass, const ChainFacts& facts, const Operator& op, const Evi
   const Index stride = op.template stride<Value>(), n_steps = group.n_steps();
   const bool is_smoothed = pass == Pass::smooth && answers.posteriors != nullptr;
   warm_up = (warm_up + kBlock - 1) / kBlock * kBlock;
-  // With many states the cache would hold hardly more than the warm-up of a chunk: chunks are long then.
+  // With many states the cache holds little more than the warm-up of a chunk, so chunks are long.
   const Index chunk = !is_smoothed ? kBlock : op.n_states() <= 8 ? 4096 / op.n_states() / kBlock * kBlock : 4096;
   const Index capacity = is_smoothed ? chunk + warm_up : kBlock;
   Engine engine(facts, op, evidence, answers, group, edges, capacity);
@@ -71,7 +70,7 @@ void run_group(Pass pass, const ChainFacts& facts, const Operator& op, const Evi
   fence_streams();
 }
 
-// Sequences of which an edge between two stretches did not agree, or of which a stretch was hard, are not done.
+// Marks sequences as not done if messages disagree at an edge, or if a stretch is hard.
 inline void mark_disagreeing(bool is_smoothed, const SequenceStarts& starts, const std::vector<Stretch>& stretches,
                              const std::vector<Edges>& edges, std::vector<char>& done) {
   for (std::size_t k = 0; k < stretches.size(); ++k) {
@@ -89,9 +88,9 @@ inline void mark_disagreeing(bool is_smoothed, const SequenceStarts& starts, con
   }
 }
 
-// Whether each sequence is done; empty, with nothing of use written, where that does not pay. Answers of sequences that
-// are not done are of no use; transitions are counted only if all are done.
-// run_group(answers, group, edges): works on `width` stretches; n: columns.
+// Whether each sequence is done; empty if stretches do not pay off. Answers of sequences that are not done are
+// unspecified; transitions are counted only if all are done. run_group(answers, group, edges) runs `width` stretches;
+// n: columns.
 template <class RunGroup>
 std::vector<char> in_stretches(const RunGroup& run_group, Index width, Index warm_up, bool is_forced, bool is_smoothed,
                                Index n, const SequenceStarts& starts, int n_threads, const Answers& answers) {
@@ -101,7 +100,7 @@ std::vector<char> in_stretches(const RunGroup& run_group, Index width, Index war
   if (n_frames < kFewest * std::max<Index>(width, 8) && !is_forced) return {};
   if (width == 1 && n_frames < 4 * warm_up) return {};
   const std::vector<Stretch> stretches = cut(starts, width, warm_up, kLongest);
-  // A frame in a stretch takes about two fifths of the time of one alone; warm-ups must not eat that up.
+  // A frame in a stretch takes about two fifths of the time of one alone; warm-ups must cost less than that saves.
   if (2 * width * n_steps(stretches, width) > 5 * n_frames && !is_forced) return {};
 
   std::vector<Edges> edges(stretches.size());

@@ -13,15 +13,14 @@
 
 namespace drhmm {
 
-// Steps in Scaled, and what batch needs beside them.
+// Steps in Scaled, and the counts and likelihoods of batch inference.
 class WideSteps : public LiveSteps<Scaled> {
  public:
-  // Counts the transitions to the frame that `backward` was called for last.
-  virtual void count(const Scaled* before,     // (states) the forward message of the frame before
-                     const Scaled* back) = 0;  // (states) what b has become
-  // counts (C, C) += the transitions that were counted.
-  virtual void add_counts(double* counts) = 0;
-  // The log of what forward messages have been divided by.
+  // Counts the transitions into the frame of the last call of `backward`.
+  virtual void count(const Scaled* before,      // (states) the forward message of the frame before
+                     const Scaled* back) = 0;   // (states) the b that `backward` returned
+  virtual void add_counts(double* counts) = 0;  // counts (C, C) += the counted transitions
+  // The log of the total divisor of forward messages.
   double log_scale() const { return pivots_ + kLog2 * static_cast<double>(exponents_); }
 
  protected:
@@ -63,7 +62,7 @@ class Wide final : public WideSteps {
   }
 
   void backward(const Scaled* f, const Scaled* w, std::int64_t dt, Scaled* b) override {
-    // States that the forward pass cannot be in do not count. Left in, their evidence could outweigh all others.
+    // As in MessageRange::drop_unreachable.
     for (Index i = 0; i < n_states() && !facts_.is_mixing; ++i) {
       if (!(f[i] > Scaled(0))) b[i] = Scaled(0);
     }
@@ -91,7 +90,7 @@ class Wide final : public WideSteps {
   }
   void add_counts(double* counts) override {
     op_.for_each_count([&](Index k, Index i, Index j, double factor) {
-      if (factor == 0 || sums_.empty()) return;  // what an impossible transition would weigh may be infinite
+      if (factor == 0 || sums_.empty()) return;  // the sum of an impossible transition may be infinite
       counts[i * n_columns() + j] += double(sums_[at(k)] * Scaled(factor));
     });
     sums_.clear();
@@ -114,7 +113,7 @@ class Wide final : public WideSteps {
     }
   }
 
-  // Brings the largest entry to [1, 2); returns the exponent that it had.
+  // Brings the largest entry to [1, 2); returns its exponent before.
   std::int64_t rescale(Scaled* m) const {
     Scaled most(0);
     for (Index i = 0; i < n_states(); ++i) most = most < m[i] ? m[i] : most;
@@ -130,7 +129,7 @@ class Wide final : public WideSteps {
   std::vector<Scaled> sums_;           // (counts)
 };
 
-// The pieces of one sequence in Scaled.
+// The pieces of one sequence in Scaled; names as in detail::Pieces.
 class WidePieces {
  public:
   WidePieces(std::unique_ptr<WideSteps> steps, const Evidence& evidence, const Answers& answers, Index begin,
@@ -146,8 +145,6 @@ class WidePieces {
 
   Index stride() const { return steps_->stride(); }
 
-  // m, the message before piece k, becomes that of its last frame; gain is increased by the log likelihood of the
-  // piece.
   Status forward(Index k, std::vector<Scaled>& m, double& gain, bool is_filtered = false) {
     check_interruption();
     const double before = k == 0 ? steps_->log_scale() : level(m);
@@ -163,8 +160,6 @@ class WidePieces {
     return {};
   }
 
-  // b, the backward message of the last frame of piece k, becomes that of the frame before the piece, of which `before`
-  // is the forward message.
   void backward(Index k, std::vector<Scaled>& b, const std::vector<Scaled>& before) {
     for (Index t = end(k) - 1; t >= k * piece_; --t) {
       steps_->posterior_of(message(t), b.data(), posterior(t));

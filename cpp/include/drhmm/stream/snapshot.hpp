@@ -20,9 +20,9 @@ struct Snapshot {
   std::vector<std::int64_t> exponent;          // (rows, kept, states)
   std::vector<double> evidence;                // (rows, kept, columns)
   std::vector<std::int64_t> dt;                // (rows, kept)
-  std::vector<std::int64_t> n_context;         // (rows) samples of the context, if evidence looks at it
+  std::vector<std::int64_t> n_context;         // (rows) samples of the context, if evidence uses it
   std::vector<double> context, last;           // (rows, context_size), (rows, last_size)
-  // Of an alarm, if it is watched for: else these have no rows.
+  // Of an alarm; these have no rows without one.
   static constexpr Index kWatchCounts = 6 + Watch::kMarks;
   Index n_watched, frame_size;
   std::vector<double> sums;                  // (watched)

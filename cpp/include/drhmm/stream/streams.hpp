@@ -31,14 +31,14 @@ class Streams {
     SampleWindow window;
     LiveSequence sequence;
     bool live;
-    std::optional<ContextState> past;  // if the evidence looks at it
-    // The alarm, and the frames of its highest evidence and of that which it ended, (kWitnesses, D).
+    std::optional<ContextState> past;  // if the evidence uses it
+    // The alarm, and the frames of the highest evidence in the current and in the ended alarm, (kWitnesses, D).
     Watch watch;
     std::vector<double> witnesses, ended_witnesses;
   };
 
-  // If the chain has n_known + 1 columns, the last one is the unknown. context: what evidence sees of the past, or
-  // null. levels: those of an alarm for the unknown, if it is watched for.
+  // If the chain has n_known + 1 columns, the last one is the unknown. context: features of the past for the evidence,
+  // or null. levels: those of an alarm for the unknown, if any.
   Streams(Framing framing, std::shared_ptr<const Chain> chain, Index n_known, Index lag,
           std::shared_ptr<const Context> context = nullptr, std::optional<AlarmLevels> levels = std::nullopt)
       : framing_(std::move(framing)),
@@ -69,14 +69,13 @@ class Streams {
   Row& row(Index i) { return rows_[static_cast<std::size_t>(i)]; }
   const Row& row(Index i) const { return rows_[static_cast<std::size_t>(i)]; }
 
-  // `add` remembers up to which row it found no retired one. This makes it start over.
+  // Lets `add` look for a retired row from the first row on.
   void look_for_retired_rows() { first_free_ = 0; }
 
   // A row for a new sequence: a retired one if there is one, else a new one.
   Index add();
   void reset(Index i);
   void retire(Index i);
-  // Removes the rows that were added last. The others stay.
   void forget_rows_from(Index first);
 
   // frames (k, window * d) <- the frames of the samples. Missing ones are marked and filled with zeros.
@@ -85,7 +84,6 @@ class Streams {
   // Feeds every row its evidence (k, S) and answers p(x_t-lag | y_1..y_t) over the known states, answers (k, n_known);
   // NaN for rows that have no frame t - lag yet. Either all rows advance or none; reports the first failure.
   SequenceStatus advance(const RowSamples& step, const ConstRows& evidence, int n_threads, Rows answers);
-  // The same with the evidence of a ratio.
   SequenceStatus advance(const RowSamples& step, const PooledRatio& ratio, int n_threads, Rows answers);
 
   // posterior (C) <- p(x_t-back | y_1..y_t) of one row.

@@ -1,4 +1,4 @@
-// When an alarm begins and ends, frame by frame: the one rule of calibration, recordings and live sequences.
+// Begins and ends alarms, frame by frame: the same rule in calibration, recordings and live sequences.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace drhmm {
 struct AlarmLevels {
   double sum, frame;      // nats: of the sum of evidence, and of the evidence of one frame
   std::int64_t hold_off;  // steps without a frame above a level that end an alarm
-  std::int64_t span;      // steps of an alarm that count as another one when alarms are compared with the promise
+  std::int64_t span;      // steps after which a long alarm counts again against the promise
 };
 
 // One alarm, in frames of its sequence.
@@ -31,11 +31,11 @@ struct AlarmEpisode {
   AlarmEpisode() { scores.fill(kNothing); }
 
   bool is_on() const { return begin >= 0; }
-  // How many frames are kept: the first places.
+  // The number of kept frames, in the first places.
   Index n_kept() const {
     return std::count_if(places.begin(), places.end(), [](auto place) { return place >= 0; });
   }
-  // Where the highest evidence is; of equal ones, the first.
+  // The place of the highest evidence; of equal ones, the first.
   int peak() const {
     int best = 0;
     for (int k = 1; k < kWitnesses; ++k) {
@@ -44,7 +44,7 @@ struct AlarmEpisode {
     }
     return best;
   }
-  // Where a frame is kept, in the place of the lowest one; -1 if none is lower.
+  // Keeps a frame in the place of the lowest one. Returns that place, or -1 if none is lower.
   int add(double score, std::int64_t place) {
     auto* const lowest = std::min_element(scores.begin(), scores.end());
     if (!(score > *lowest)) return -1;
@@ -65,8 +65,8 @@ struct Watch {
   double total = 0;         // c_t = max(0, c_{t-1} + log w_*)
   std::int64_t frame = -1;  // the newest one
   std::int64_t quiet = 0;   // steps since the last frame above a level
-  AlarmEpisode now, ended;  // ended: the alarm that the newest frame ended, if it did
-  // Where alarms began and a long one went on, in steps: how many, and the newest ones, the last of all at the end.
+  AlarmEpisode now, ended;  // ended: the alarm that the newest frame ended, if any
+  // Steps where alarms began, or a long one counts again: their number, and the newest ones in ascending order.
   static constexpr int kMarks = 8;
   std::int64_t clock = 0, n_marks = 0;
   std::array<std::int64_t, kMarks> marks{};
@@ -101,8 +101,8 @@ struct Watch {
   }
 };
 
-// The alarms of one sequence, (T), and the watch after it: sums (T) <- the cumulative sum. dt (T), or null if there are
-// no gaps.
+// The alarms of one sequence with scores (T) and dt (T), or null without gaps. sums (T) <- the cumulative sum; watch <-
+// its state after the last frame.
 inline std::vector<AlarmEpisode> follow(const AlarmLevels& levels, const double* scores, const std::int64_t* dt,
                                         Index n_frames, double* sums, Watch& watch) {
   std::vector<AlarmEpisode> found;
@@ -115,8 +115,8 @@ inline std::vector<AlarmEpisode> follow(const AlarmLevels& levels, const double*
   return found;
 }
 
-// How many alarms normal data have; long ones count again after each span. excursions of the sum: sequence, first step
-// and number of frames of each, (n, 3); values: their log w_*, one after the other.
+// The number of alarms in normal data, long ones again after each span. excursions of the sum, (n, 3): sequence, first
+// step and number of frames of each; values: their concatenated log w_*.
 inline Index count_alarms(const AlarmLevels& levels, const ConstRows& excursions, const double* values) {
   Index n_found = 0;
   Watch watch;

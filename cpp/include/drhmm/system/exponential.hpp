@@ -46,7 +46,7 @@ struct Roots<double> {
     std::memcpy(&index, &rounded, sizeof index);
     return _mm512_permutex2var_pd(load(kValues), index, load(kValues + 8));
   }
-  // x times 2 to the largest integer that is at most n, but 0 where t < least.
+  // x * 2^floor(n), but 0 where t < least.
   static DRHMM_INLINE Lanes<double> scaled(__m512d x, __m512d n, __m512d t, double least) {
     return _mm512_maskz_scalef_pd(_mm512_cmp_pd_mask(t, _mm512_set1_pd(least), _CMP_NLT_UQ), x, n);
   }
@@ -112,7 +112,7 @@ class NearestPower {
     bits += power << kMantissa<Real>;
     std::memcpy(&result, &bits, sizeof result);
     const Lanes<Real> zero{};
-    if constexpr (keeps_nan) result = x == x ? result : x;  // what it has told apart may be in the low bits
+    if constexpr (keeps_nan) result = x == x ? result : x;  // the sum of bits may be a number where x is NaN
     return x < least ? zero : result;
   }
 
@@ -124,9 +124,9 @@ class NearestPower {
 };
 #endif
 
-// The c(x) with 2^x = 1 + x c(x), and those with e^x = 1 + x c(x), for numbers x that are at most half a piece, or log
-// 2 times that: with the smallest relative errors, in double 2.8e-16 or, for small pieces, 1.5e-17, in float 1.1e-7
-// or 5.4e-8.
+// The polynomials c(x) with 2^x = 1 + x c(x), and with e^x = 1 + x c(x), for |x| up to half a piece, or log 2 times
+// that. They have the smallest relative errors: in double 2.8e-16 or, for small pieces, 1.5e-17, in float 1.1e-7 or
+// 5.4e-8.
 template <class Real, int kPieces>
 struct Coefficients;
 
@@ -168,8 +168,7 @@ struct Coefficients<double, 16> {
                                     0.16666666664208724,  0.5000000000000001,   1.0000000000000007};
 };
 
-// c <- c(x) for n registers by Horner's rule, one step for all of them at a time, because each register waits for
-// its own last step.
+// c <- c(x) for n registers by Horner's rule, one step for all of them at a time, to hide the latency of a step.
 template <int n, class Real, std::size_t n_coefficients>
 DRHMM_INLINE void polynomial(const Real (&coefficients)[n_coefficients], const Lanes<Real>* x, Lanes<Real>* c) {
   for (int i = 0; i < n; ++i) c[i] = coefficients[0] * x[i] + coefficients[1];
@@ -197,8 +196,8 @@ DRHMM_INLINE void exp2_of_negatives(Lanes<Real>* x) {
   for (int i = 0; i < n; ++i) x[i] = nearest[i].template times<false>(fraction[i], c[i], x[i], kLeast);
 }
 
-// x <- e^x for n registers of x <= 0; exactly 0 where that is below double's normal numbers, x < -708; where x is NaN,
-// NaN if that is kept, or anything. Relative error below 3e-16.
+// x <- e^x for n registers of x <= 0; exactly 0 where that is below double's normal numbers, x < -708. NaN becomes NaN
+// with keeps_nan, or else anything. Relative error below 3e-16.
 template <int n, bool keeps_nan = true>
 DRHMM_INLINE void exponentials_of(Lanes<double>* x) {
   using Nearest = detail::NearestPower<double>;

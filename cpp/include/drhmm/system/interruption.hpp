@@ -19,12 +19,12 @@ struct Stopped : std::exception {
   const char* what() const noexcept override { return "stopped"; }
 };
 
-// The hook that the caller of a thread's work wants called; it throws to stop the work. None by default.
+// The hook of the thread's caller; it throws to stop the work. None by default.
 inline DRHMM_THREAD_LOCAL void (*interruption_hook)() = nullptr;
 // Set when another thread of the same work has failed.
 inline DRHMM_THREAD_LOCAL const std::atomic<bool>* stop_flag = nullptr;
 
-// Sets the hook of this thread for as long as it lives.
+// Sets the hook of this thread during its lifetime.
 class InterruptionScope {
  public:
   explicit InterruptionScope(void (*hook)()) : before_(interruption_hook) { interruption_hook = hook; }
@@ -36,7 +36,6 @@ class InterruptionScope {
   void (*before_)();
 };
 
-// The same for the flag.
 class StopScope {
  public:
   explicit StopScope(const std::atomic<bool>& flag) : before_(stop_flag) { stop_flag = &flag; }
@@ -48,7 +47,6 @@ class StopScope {
   const std::atomic<bool>* before_;
 };
 
-// The number of frames after which a recursion asks.
 constexpr int kFramesBetweenChecks = 256;
 
 inline void check_interruption() {

@@ -100,8 +100,8 @@ inline void stream(const Lanes<double>& value, double* to) { store<double>(value
 inline void fence_streams() {}
 #endif
 
-// Whether so many numbers are stored past the caches from here on: where a second-level cache may not hold them, and
-// this is where a line of the cache begins. Fetching lines that will be overwritten takes as long as much of the rest.
+// Whether to store n_numbers past the caches from `begin` on: if a second-level cache may not hold them, and a line of
+// the cache begins there. Fetching lines that will be overwritten takes as long as much of the rest.
 inline bool is_past_caches(const double* begin, Index n_numbers) {
   constexpr Index kHeld = 1 << 20, kLineOfCache = 64;  // bytes
   return n_numbers * Index{sizeof(double)} > kHeld && reinterpret_cast<std::uintptr_t>(begin) % kLineOfCache == 0;
@@ -130,7 +130,6 @@ inline void prefetch_read(const double*) {}
 inline void prefetch_write(const double*) {}
 #endif
 
-// One of several numbers.
 inline double lane_of(const Lanes<double>& value, Index lane) {
   double number;
   std::memcpy(&number, reinterpret_cast<const char*>(&value) + lane * Index{sizeof number}, sizeof number);

@@ -1,4 +1,4 @@
-// Memory that is kept from call to call, and things that are made when they are first asked for.
+// Memory that is kept between calls, and objects that are made on first use.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace drhmm {
 
-// Something that is made when it is first asked for, and then stays. Without a lock: a fork never finds one held.
+// An object that is made on first use. Without a lock, which a fork could copy while it is held.
 template <class Thing>
 class Lazy {
  public:
@@ -25,7 +25,7 @@ class Lazy {
     if (thing != nullptr) return *thing;
     auto fresh = std::make_unique<const Thing>(make());
     if (made_.compare_exchange_strong(thing, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
-    return *thing;  // someone else was quicker
+    return *thing;  // another thread was faster
   }
 
  private:
@@ -61,7 +61,7 @@ class KeptMemory {
   static constexpr std::size_t kMost = 4;                        // blocks
   static constexpr std::size_t kLargest = std::size_t{1} << 24;  // bytes; longer work does not notice fresh pages
 
-  // Never destroyed, both: a daemon thread of Python may still be at work when the process ends.
+  // Neither is destroyed: a daemon thread of Python may still run when the process ends.
   static std::mutex& mutex() {
     static std::mutex* const one = new std::mutex;
     return *one;
@@ -69,7 +69,7 @@ class KeptMemory {
   static std::vector<std::vector<Object>>& kept() {
     static std::vector<std::vector<Object>>* const blocks = [] {
       auto* const room = new std::vector<std::vector<Object>>;
-      room->reserve(kMost);  // giving back never needs memory
+      room->reserve(kMost);  // giving back never allocates
       return room;
     }();
     return *blocks;
