@@ -31,7 +31,6 @@ class AnswerMemory {
     }
   }
 
-  // Memory taken before.
   static void give_back(void* memory) noexcept {
     Block* const block = reinterpret_cast<Block*>(static_cast<std::byte*>(memory) - kHeader);
     if (!keep(block)) release(block);

@@ -55,7 +55,6 @@ inline void check_lengths(const Lengths& lengths, Index n_rows) {
   require(sum == n_rows, "lengths must be positive and sum to the number of rows");
 }
 
-// Steps between frames, one per row, each at least 1.
 inline const std::int64_t* checked_steps(const Steps& steps, Index n_rows) {
   require_aligned(steps, "dt");
   require(steps.ndim() == 1 && steps.shape(0) == n_rows, "dt must have one entry per row");
@@ -71,7 +70,7 @@ inline void check_size(Index size, const char* name, Index lowest = 0) {
   }
 }
 
-// An uninitialised array of that shape.
+// An uninitialised array of this shape.
 template <class Value>
 py::array_t<Value, py::array::c_style> new_array(const std::vector<Index>& shape) {
   double size = sizeof(Value);  // in bytes; a double, because an integer could overflow before numpy refuses the size

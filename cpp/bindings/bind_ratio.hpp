@@ -38,7 +38,7 @@ void add(GramStatistics& self, const Array& frames, const Array& targets, const 
   require(frame_rows.cols() == center_rows.cols(), "frames and centers must have the same number of columns");
   require(center_rows.rows() == self.n_centers() && target_rows.cols() == self.n_classes(),
           "centers and targets must have the sizes of the statistics");
-  // If something stops it half-way, the statistics are the old ones or the new ones, never a mixture.
+  // If it is interrupted, the statistics are the old ones or the new ones, never a mixture.
   GramStatistics added(self.n_centers(), self.n_classes());
   added.add(SquaredExponential(center_rows, sigma), frame_rows, target_rows, weight_vector);
   self.merge(added);
@@ -88,9 +88,7 @@ Array moment(const Array& frames, const Array& targets, const Array& centers, do
 using KernelArrays = std::tuple<Array, double, Array, double>;
 using AdditiveArrays = std::tuple<Array, Array, Array, Array, Array, Array, double>;
 using GaussianArrays = std::tuple<Array, Array, Array, Array, double>;
-
-// The features' definition, then for now and ahead: center, spread, intercept, coefficients and scale.
-using RidgeArrays = std::tuple<Array, Array, Array, Array, double>;
+using RidgeArrays = std::tuple<Array, Array, Array, Array, double>;  // center, spread, intercept, coefficients, scale
 
 void require_shape(const Array& values, Index n_rows, Index n_columns, const char* name) {
   const ConstRows given = rows(values, name);

@@ -21,7 +21,7 @@ namespace drhmm::bindings {
 
 namespace {
 
-// The chain of a model with durations. The ordinary transition matrix says how it leaves a state.
+// The chain of a model with durations. Rows of transmat (S, S) without the diagonal say where a state leads.
 StageRules stage_rules(const ConstRows& transmat, const Steps& sizes, const Array& stay, const Array& skip, double rate,
                        double keep, const std::optional<Array>& back) {
   const Index n = transmat.rows();
@@ -36,7 +36,7 @@ StageRules stage_rules(const ConstRows& transmat, const Steps& sizes, const Arra
     rules.leaving(i, i) = 0;
     const double away = rules.leaving.row(i).sum();
     if (away > 0) rules.leaving.row(i) /= away;
-    rules.leave[i] = away;  // for a single stage: 1 - stay would lose digits
+    rules.leave[i] = away;  // for a single stage; 1 - stay would lose digits
   }
   Index n_stages = 0;
   for (const Index size : rules.size) n_stages += size;
@@ -182,7 +182,7 @@ std::pair<Report, Array> bind_fixed_lag(const Chain& chain, const Array& log_rat
   return {report(status), std::move(output)};
 }
 
-// transposed (K, S, S) as rows (K S, S); which (N) or None; uniforms (n, N). None if double holds too little.
+// transposed (K, S, S) as rows (K S, S); which (N) or None; uniforms (n, N). None if double underflows.
 std::optional<Steps> bind_draw_paths(const Array& filtered, const Array& transposed, const std::optional<Steps>& which,
                                      const Lengths& lengths, const Array& uniforms, int n_threads) {
   const ConstRows posteriors = rows(filtered, "filtered"), matrices = rows(transposed, "transposed"),

@@ -1,4 +1,4 @@
-// One thread at a time uses a live object; and when a call releases the GIL.
+// Lets one thread at a time use a live object, and releases the GIL for long calls.
 #pragma once
 
 #include <atomic>

@@ -100,8 +100,8 @@ class LiveStreams {
     return result;
   }
 
-  // The alarm that is going on in a row, or that its newest frame ended, with the frames of its highest evidence (k, D)
-  // unless its places are `known`; None if there is none.
+  // The current alarm of a row, or the one that its newest frame ended, with the frames of its highest evidence (k, D)
+  // unless its places are `known`; None without an alarm.
   py::object alarm(Index row, bool is_ended, const py::object& known) const {
     const Exclusive guard(busy_);
     check({row});
@@ -120,7 +120,7 @@ class LiveStreams {
     return streams_.row(row).watch.total;
   }
 
-  // The newest marks of a row, as many as are kept, and the steps since the oldest of these, or since the begin.
+  // The number of kept marks of a row, and the steps since the oldest of these, or since the begin if all are kept.
   std::pair<std::int64_t, std::int64_t> alarm_marks(Index row) const {
     const Exclusive guard(busy_);
     check({row});
@@ -129,7 +129,7 @@ class LiveStreams {
     return {Watch::kMarks, watch.clock - watch.marks.front()};
   }
 
-  // One frame for every active row; answers (n, n_known), NaN where there is none.
+  // One frame for every active row; answers (n, n_known), NaN for rows without one.
   std::pair<Report, Array> step(const Array& samples, const Flags& active, const Steps& dt, int n_threads,
                                 const py::object& evaluate) {
     const Exclusive guard(busy_);
@@ -162,7 +162,7 @@ class LiveStreams {
   }
 
   // One frame for the only row: (d) -> (n_known), None while there is no answer yet, or a report if it failed.
-  // NotImplemented if x is nothing that `read_sample` takes, or dt no plain integer: Python then looks closely.
+  // NotImplemented if `read_sample` does not accept x, or dt is not a plain integer: Python then checks them.
   py::object step_one(const py::handle& x, const py::handle& dt, const py::object& evaluate) {
     const Index d = streams_.framing().n_columns();
     const Exclusive guard(busy_);
@@ -212,7 +212,6 @@ class LiveStreams {
     return to_arrays(Snapshot::of(streams_));
   }
 
-  // The opposite of state, on an object without rows.
   void restore(const py::dict& state) {
     const Exclusive guard(busy_);
     require(streams_.n_rows() == 0, "restore needs an object without rows");

@@ -31,7 +31,6 @@ auto sleep_at_exit(const Call& call) {
 #endif
 }
 
-// Releases the GIL for as long as it lives.
 class GilRelease {
  public:
   GilRelease() : state_(PyEval_SaveThread()) {}
@@ -45,7 +44,7 @@ class GilRelease {
   PyThreadState* state_;
 };
 
-// Takes the GIL for as long as it lives, in a thread that released it.
+// Takes the GIL during its lifetime, in a thread that released it.
 class GilAcquire {
  public:
   GilAcquire() : state_(sleep_at_exit([] { return PyGILState_Ensure(); })) {}

@@ -7,8 +7,7 @@
 
 namespace drhmm::bindings {
 
-// (outcome, sequence, frame, column)
-using Report = std::tuple<int, Index, Index, Index>;
+using Report = std::tuple<int, Index, Index, Index>;  // outcome, sequence, frame, column
 
 inline Report report(const SequenceStatus& status) {
   return {static_cast<int>(status.status.outcome), status.sequence, status.status.frame, status.status.column};

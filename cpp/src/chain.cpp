@@ -32,15 +32,15 @@ class ChainEngine {
 
 namespace {
 
-// Quick: the operator of groups and of whole sequences in double; General: that of everything else.
-// make_logs: makes what best paths need when they are first asked for: an operator with logarithms, or StayRules.
+// Quick: the operator of groups and of whole sequences in double; General: that of everything else. make_logs: makes an
+// operator with logarithms, or StayRules, for the first best path.
 template <class Quick, class General, class MakeLogs>
 class ChainEngineOf final : public ChainEngine {
  public:
   ChainEngineOf(const ChainFacts& facts, Quick quick, General general, MakeLogs make_logs)
       : facts_(facts), quick_(std::move(quick)), general_(std::move(general)), make_logs_(std::move(make_logs)) {}
 
-  // Several stretches fill the lanes of a register; many states do that alone.
+  // Up to this many states, each lane of a register has its own stretch.
   static constexpr Index kMostInLanes = 64;
 
   Index width() const override { return quick_.n_states() <= kMostInLanes ? kLanes<double> : 1; }
@@ -121,7 +121,6 @@ std::unique_ptr<ChainEngine> engine_of(const ChainFacts& facts, const RowMatrix&
   return n >= 2 && n <= 8 ? kFixed[n - 2](facts, a) : dense_engine<0>(facts, a);
 }
 
-// Parts that depend on the transitions of all states, and on the start.
 void set_transitions(ChainFacts& facts, const RowMatrix& a) {
   constexpr double kMixing = 0x1p-20;
   facts.bits = smallest_in_bits(a.data(), a.size());
@@ -134,10 +133,9 @@ void set_transitions(ChainFacts& facts, const RowMatrix& a) {
   facts.scaled_powers = std::make_unique<Powers<Scaled>>(a, facts.is_mixing);
 }
 
-// Steps after which the chain without evidence has forgotten where it was, to the last digit: with
-// d = 1 - sum_j min_i (A^n)_ij (Dobrushin), differences shrink by d in n steps. Never more than kLongest: with
-// evidence chains forget faster than that, or else it will be seen. 0 if some state cannot be reached from another in
-// kLongest steps.
+// Steps after which the chain without evidence has forgotten its state to the last digit: with d = 1 - sum_j min_i
+// (A^n)_ij (Dobrushin), differences shrink by d in n steps. At most kLongest: with evidence chains forget faster, or
+// the edges of stretches disagree. 0 if some state cannot be reached from another in kLongest steps.
 Index steps_to_forget(const ChainFacts& facts) {
   constexpr Index kLongest = 512;
   for (Index k = 0; Index{1} << k <= kLongest; ++k) {
@@ -155,7 +153,7 @@ Index steps_to_forget(const ChainFacts& facts) {
   return 0;
 }
 
-// Calls one(k) for every sequence that is not done; reports the first that failed.
+// Calls one(k) for every sequence that is not done; returns the first failure.
 template <class One>
 SequenceStatus for_each_sequence(const SequenceStarts& starts, int n_threads, const std::vector<char>& done,
                                  const One& one) {
@@ -206,10 +204,10 @@ LiveEngine Chain::live() const { return engine_->live(); }
 
 Index Chain::work_to_reach(std::int64_t dt) const { return dt > 1 ? facts_->powers->work_to_reach(dt) : 0; }
 
-// Whether each sequence is done by stretches; empty: none is.
+// Whether each sequence was done in stretches; empty if no sequence was.
 std::vector<char> Chain::in_stretches(Pass pass, const Evidence& evidence, const SequenceStarts& starts, int n_threads,
                                       const Answers& answers) const {
-  constexpr Index kFewest = 256;  // frames; for less it does not pay to find out
+  constexpr Index kFewest = 256;  // frames; fewer are not worth the checks
   const bool is_forced = facts_->way == Way::lanes;
   if (facts_->way == Way::alone || facts_->needs_scaled()) return {};
   if ((starts.n_frames() < kFewest && !is_forced) || n_states() < 2) return {};

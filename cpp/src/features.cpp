@@ -72,7 +72,7 @@ void Context::convolve(const double* newest, Index n, Index same, const Use& use
 void Context::shares(const double* newest, Index n, Index same, double* shares, Index stride) const {
   constexpr Index kBefore = kPooled - 1;
   static_assert(kPooled == 5);
-  Lanes<double> a{}, b{}, c{}, d{}, oldest{}, count{};  // whether the last outputs were above, and how many
+  Lanes<double> a{}, b{}, c{}, d{}, oldest{}, count{};  // whether the last outputs were above the bias, and their count
   convolve(newest, n + kBefore, same + kBefore, [&](const Place& where, Index k, const Lanes<double>& output) {
     const Lanes<double> above = output > load<double>(bias_.data() + where.place) ? all(1.0) : all(0.0);
     count += above - oldest;
@@ -95,7 +95,7 @@ void Context::statistics(const double* newest, Eigen::ArrayXd& scratch, double* 
   const Index d = n_columns(), padded = padded_columns(), n = n_windows() * padded;
   double *const variances = scratch.data(), *const changes = variances + n, *const means = changes + n;
   for (Index j = 0; j < d; j += kWidth) {
-    // Sums from the newest sample back, of values about it, so that no digits are lost far from zero.
+    // Sums differences from the newest sample, backwards, so that values far from zero keep their digits.
     const Lanes<double> origin = load<double>(newest + j);
     Lanes<double> value = origin, sum{}, squares{}, change{};
     const double* earlier = newest + j;
@@ -117,12 +117,12 @@ void Context::statistics(const double* newest, Eigen::ArrayXd& scratch, double* 
       place += padded;
     }
   }
-  // All logarithms at once, in whole registers: vectors and single numbers of them may differ in the last bit.
+  // All logarithms at once, in whole registers: those of single numbers may differ in the last bit.
   if (kinds_ > 1) {
     scratch.head(n) = (scratch.head(n).max(0.0).sqrt() + kLeast).log();
     scratch.segment(n, n) = (scratch.segment(n, n) + kLeast).log();
   }
-  // In ascending order, as registers reach beyond what they have to write.
+  // In ascending order, because registers write beyond their place.
   const auto write = [&](const double* values) {
     for (Index j = 0; j < d; j += kWidth) store<double>(load<double>(values + j), out + j);
     out += d;

@@ -1,4 +1,4 @@
-// The losses that scales are learned by.
+// Losses for learning scales.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,12 +12,12 @@ namespace drhmm {
 
 namespace {
 
-// -sum_t log gamma_t(x_t) of one sequence over its frames of known state, by forward-backward in plain double, and the
-// way back through both messages. Transitions P (S, S) and start (S) are weights that need not sum to 1; evidence is at
-// most kMostAgainst nats against a state. kStates is the number of states, or 0 if it is known at run time only.
+// -sum_t log gamma_t(x_t) of one sequence over its frames of known state, by forward-backward in plain double, and its
+// derivatives by reverse mode. Transitions P (S, S) and start (S) are weights that need not sum to 1; evidence is at
+// most kMostAgainst nats against a state. kStates: the number of states, or 0 if it is known only at run time.
 //
-// gamma_t is the normalised product of the messages a_t and b_t and does not depend on the scale of either: they are
-// rescaled when they become small or large, and scales count as constants. With u_t = dL / d log a_t, whose own part is
+// gamma_t is the normalised product of the messages a_t and b_t and does not depend on their scales: messages are
+// rescaled when they become small or large, and scales count as constants. With u_t = dL / d log a_t and its own part
 // gamma_t(i) - [i = x_t],
 //   u_{t-1}(i) += sum_j u_t(j) a_{t-1}(i) P_ij / (a_{t-1} P)_j,
 // and b_t likewise with P transposed and time reversed.
@@ -26,7 +26,6 @@ class SmoothingLoss {
  public:
   static constexpr double kMostAgainst = 500;
 
-  // transitions (S, S), start (S)
   SmoothingLoss(const ConstRows& transitions, const Eigen::Map<const Vector>& start)
       : n_states_(start.size()),
         transitions_(transitions),
@@ -58,7 +57,7 @@ class SmoothingLoss {
   // of them, and of weights, stay within double's range.
   static constexpr double kSmall = 0x1p-200;
   static constexpr double kLeast = std::numeric_limits<double>::min();
-  static constexpr double kNothing = 0x1p-960;  // what is below says nothing, and its inverse would overflow
+  static constexpr double kNothing = 0x1p-960;  // smaller sums count as 0: their inverses could overflow
 
   Index size() const { return kStates > 0 ? kStates : n_states_; }
 
@@ -171,7 +170,7 @@ class SmoothingLoss {
     Eigen::Map<RowMatrix>(by_transitions, size(), size()).array() += transitions_.array() * sums.array();
   }
 
-  // u_{t-1} = a_{t-1} (P r_t) with r_t(j) = u_t(j) / (a_{t-1} P)_j, which takes the place of predicted_t.
+  // u_{t-1} = a_{t-1} (P r_t) with r_t(j) = u_t(j) / (a_{t-1} P)_j in place of predicted_t.
   void back_through_forward(Index n_frames, double* by_evidence, double* by_transitions, double* by_start) {
     double* const u = part_.data();
     std::fill_n(u, size(), 0.0);
@@ -192,7 +191,7 @@ class SmoothingLoss {
     add_products(a_, predicted_, n_frames, by_transitions);
   }
 
-  // The same with v_t = w_t b_t, which takes the place of w_t, and r_t(i) = u_t(i) / (P v_{t+1})_i, that of own_t.
+  // The same with v_t = w_t b_t in place of w_t, and r_t(i) = u_t(i) / (P v_{t+1})_i in place of own_t.
   void back_through_backward(Index n_frames, double* by_evidence, double* by_transitions) {
     double* const u = part_.data();
     double* const sums = u + size();
@@ -283,7 +282,7 @@ double filtering_loss(const ConstRows& evidence, const std::int64_t* truth, cons
     if (truth[t] >= 0) loss -= std::log(std::max(filtered(t, truth[t]), tiny));
   }
   if (by_evidence == nullptr) return loss;
-  Vector later = Vector::Zero(s), gradient(s);  // d loss / d a_t by what comes after t
+  Vector later = Vector::Zero(s), gradient(s);  // d loss / d a_t from later frames
   for (Index t = n - 1; t >= 0; --t) {
     gradient = later;
     if (truth[t] >= 0) gradient[truth[t]] -= 1 / std::max(filtered(t, truth[t]), tiny);

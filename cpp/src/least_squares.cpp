@@ -15,7 +15,7 @@ namespace drhmm {
 
 namespace {
 
-constexpr Index kBlock = 512;  // frames of which features are made at a time
+constexpr Index kBlock = 512;  // frames whose features are computed at a time
 
 [[noreturn]] void refuse_gram() {
   throw std::invalid_argument("the Gram matrix plus rho is not positive definite: choose a larger rho");
@@ -38,8 +38,8 @@ void SquaredExponential::evaluate(const Eigen::Ref<const RowMatrix>& frames, Row
   features.noalias() = shifted * projection_;
   features.rowwise() -= offset_;
   features.colwise() -= norms;
-  // Rounding can make a distance negative. A frame beyond the range of double has distance infinity and features of
-  // exactly zero: whether every class estimates 0 must not depend on the last digits of an underflow.
+  // Rounding can make a distance negative. A frame beyond the range of double has infinite distance and features of
+  // exactly 0: whether every class estimates 0 must not depend on the last digits of an underflow.
   features = features.cwiseMin(0.0);
   exponentials(features.data(), features.size());
 }
@@ -103,9 +103,8 @@ ReducedGram::ReducedGram(const Matrix& gram, const Matrix& moment)
   for (Index k = 0; k < scales_.size(); ++k) reflect(k, moment_);
 }
 
-// For column k, v and h are such that H leaves one entry of what is below its diagonal. The rest becomes
-// H G H = G - v w^T - w v^T, where w = p - (h/2) (p . v) v and p = h G v. Interruptible: it takes seconds for thousands
-// of centres.
+// For column k, v and h are such that H keeps one entry below the diagonal. The rest becomes H G H = G - v w^T - w v^T,
+// where w = p - (h/2) (p . v) v and p = h G v. Interruptible: it takes seconds for thousands of centres.
 void ReducedGram::reduce() {
   const Index n = packed_.rows();
   Vector update(n);

@@ -12,7 +12,7 @@ namespace drhmm {
 
 namespace {
 
-// One path (T) at frames begin..begin+T.
+// path (T) <- one path at frames begin..begin+T-1; uniform (T).
 bool draw_path(const double* filtered, const StepMatrices& steps, Index begin, Index n_frames, const double* uniform,
                std::int64_t* path) {
   constexpr double kTooLittle = 1e-100;  // posteriors are exact to 1e-111
@@ -28,7 +28,7 @@ bool draw_path(const double* filtered, const StepMatrices& steps, Index begin, I
       cumulative[static_cast<std::size_t>(i)] = total;
     }
     if (!(total >= kTooLittle)) return false;
-    // Above 0 where a state is possible: an impossible one adds nothing, and is never the first above the mark.
+    // Impossible states add nothing, so that they are never the first above the mark.
     const auto found = std::upper_bound(cumulative.begin(), cumulative.end(), uniform[t] * total);
     path[t] = std::min<Index>(found - cumulative.begin(), n - 1);
   }

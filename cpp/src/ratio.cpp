@@ -25,7 +25,7 @@ bool uses(const Member& member) {
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-// Parts of scratch memory begin where registers do: Eigen's logarithms depend on that in their last digit.
+// Aligns parts of scratch memory to registers: the last digit of Eigen's logarithms depends on it.
 Index aligned(Index n) { return (n + 7) / 8 * 8; }
 
 void mark_missing(const char* missing, Index n, double* out, Index n_columns) {
@@ -137,7 +137,7 @@ NoveltyEvidence::NoveltyEvidence(ClassGaussians gaussians, const Vector& shares,
       joint_(joint) {}
 
 void NoveltyEvidence::scores(const double* frames, Index n, double* scratch, double* out) const {
-  constexpr double kLeastDensity = 1e-300;  // what is farther from all centres is as far as this
+  constexpr double kLeastDensity = 1e-300;  // smaller densities, far from all centres, count as this one
   const Index s = n_states(), d = frame_size();
   gaussians_.log_densities(frames, n, scratch + n * s, scratch);
   for (Index k = 0; k < n; ++k) out[kScores * k] = mixture_score(scratch + k * s);
@@ -249,7 +249,7 @@ void PooledRatio::estimates(const ConstRows& samples, const std::vector<Index>& 
                  });
 }
 
-// total (n, S) += what a member says of n time steps; features(k) (F) are those of one. values: scratch (n, S).
+// total (n, S) += the log ratios of a member at n time steps; features(k) (F): at one of them. values: scratch (n, S).
 template <class Features>
 void PooledRatio::add_context(const PoolMember<ContextRidge>& member, Index n, const Features& features, double* values,
                               double* total) const {
@@ -295,7 +295,7 @@ void PooledRatio::kernel_sums(const double* frames, Index n, bool single, double
 
 // total (n, S) += kappa log max(q_i / prior_i, least_ratio) of posterior estimates q (n, S). Overwrites q.
 void PooledRatio::add_logs(double* estimates, Index n, double scale, double* total) const {
-  // Kernels underflow far from all centres. Sums of what is left of them depend on the order of addition, and are 0.
+  // Kernels underflow far from all centres. Sums of the remains depend on the order of addition, so they count as 0.
   constexpr double kLeastCertain = 1e-290;
   const double least = std::max(least_ratio_, kLeastCertain);
   const Index s = n_states();
@@ -360,7 +360,7 @@ void PooledRatio::known(const double* frames, Index n, bool single, double* tota
   }
 }
 
-// out (n, columns) <- the evidence of frames (n, D). total: what the context says, (n, S), and scratch memory after it.
+// out (n, columns) <- the evidence of frames (n, D). total: as in `known`.
 void PooledRatio::evidence(const double* frames, const char* missing, Index n, bool single, double* total, double* out,
                            Index n_columns) const {
   if (compares(n_columns)) {

@@ -53,7 +53,7 @@ void Streams::frames(const RowSamples& step, RowMatrix& frames, std::vector<char
   }
 }
 
-// features_ (k, F) <- the context of the samples. The rows stay as they are until `advance`.
+// features_ (k, F) <- the context of the samples. The rows do not change until `advance`.
 void Streams::propose_contexts(const RowSamples& step) {
   features_.resize(step.size(), context_->size());
   while (proposed_.size() < step.rows.size()) proposed_.emplace_back(*context_);
@@ -119,7 +119,7 @@ SequenceStatus Streams::advance(const RowSamples& step, const ConstRows& evidenc
   return {};
 }
 
-// Takes the evidence of a sample that the window has not seen yet, and keeps its frame if it is one of the highest.
+// Takes the evidence of a sample before the window has it, and keeps its frame if the evidence is among the highest.
 void Streams::watch(Row& row, double evidence, const double* sample, std::int64_t dt) const {
   const int place = row.watch.step(*levels_, evidence, dt);
   if (row.watch.ended.is_on()) std::swap(row.witnesses, row.ended_witnesses);
@@ -128,7 +128,7 @@ void Streams::watch(Row& row, double evidence, const double* sample, std::int64_
   row.window.frame(framing_, sample, dt, row.witnesses.data() + place * framing_.frame_size());
 }
 
-// answer (n_known) <- posterior (S), given that the state is a known one; false if their total is 0.
+// answer (n_known) <- posterior (S) given a known state; false if the total of these is too small.
 bool Streams::among_known(const double* posterior, double* answer) const {
   constexpr double kSmallest = 1e-290;
   double known = 1;
@@ -202,7 +202,7 @@ Streams Snapshot::restored(const Streams& empty) const {
   return streams;
 }
 
-// The alarm of row i, where it can be so.
+// Restores the alarm of row i. Throws if it is impossible.
 void Snapshot::restore_watch(Index i, Streams& streams) const {
   constexpr int kWitnesses = AlarmEpisode::kWitnesses;
   const std::int64_t* const counts = watch_counts.data() + i * kWatchCounts;
