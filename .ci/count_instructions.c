@@ -1,10 +1,10 @@
-// A plugin of qemu that prints how many instructions a program executed. Debian has no header of the interface.
+// A plugin of qemu that prints how many instructions a program executed. Debian has no header for it.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 struct qemu_plugin_tb;  // a block of translated instructions
-enum { ADD = 0 };       // what is done inline at every execution of a block
+enum { ADD = 0 };       // the inline operation at every execution of a block
 
 void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t, void (*)(uint64_t, struct qemu_plugin_tb*));
 void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb*, int, void*, uint64_t);
