@@ -15,7 +15,7 @@
 
 namespace drhmm {
 
-// Everything that depends on the kind of the operator.
+// Everything that depends on the type of the operator.
 class ChainEngine {
  public:
   virtual ~ChainEngine() = default;
@@ -133,9 +133,9 @@ void set_transitions(ChainFacts& facts, const RowMatrix& a) {
   facts.scaled_powers = std::make_unique<Powers<Scaled>>(a, facts.is_mixing);
 }
 
-// Steps after which the chain without evidence has forgotten its state to the last digit: with d = 1 - sum_j min_i
-// (A^n)_ij (Dobrushin), differences shrink by d in n steps. At most kLongest: with evidence chains forget faster, or
-// the edges of stretches disagree. 0 if some state cannot be reached from another in kLongest steps.
+// Steps after which the chain without evidence has forgotten its state to the last digit: with
+// d = 1 - sum_j min_i (A^n)_ij (Dobrushin), differences shrink by d in n steps. At most kLongest: with evidence chains
+// forget faster, or stretches disagree at edges. 0 if a state cannot be reached from another in kLongest steps.
 Index steps_to_forget(const ChainFacts& facts) {
   constexpr Index kLongest = 512;
   for (Index k = 0; Index{1} << k <= kLongest; ++k) {

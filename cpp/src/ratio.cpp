@@ -249,7 +249,7 @@ void PooledRatio::estimates(const ConstRows& samples, const std::vector<Index>& 
                  });
 }
 
-// total (n, S) += the log ratios of a member at n time steps; features(k) (F): at one of them. values: scratch (n, S).
+// total (n, S) += the log ratios of a member at n time steps; features(k) (F): those of step k. values: scratch (n, S).
 template <class Features>
 void PooledRatio::add_context(const PoolMember<ContextRidge>& member, Index n, const Features& features, double* values,
                               double* total) const {

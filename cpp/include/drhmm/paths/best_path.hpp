@@ -81,8 +81,7 @@ class GapPaths {
 
 namespace detail {
 
-// Rows with a larger spread take careful_step, relative to reachable states: the others must not cost scores their
-// digits.
+// Rows with a larger spread take careful_step: unreachable states must not cost scores their digits.
 constexpr double kOrdinarySpread = 1e4;
 
 // weights (count, C) <- log weights of `count` frames; adds their pivots to `total`. Returns false, with unspecified

@@ -1,5 +1,4 @@
-// A recursion that takes one frame at a time and keeps the last ones. Fixed-lag smoothing of whole sequences uses it,
-// too.
+// A recursion over one frame at a time, which keeps the last ones. Fixed-lag smoothing of whole sequences uses it, too.
 #pragma once
 
 #include <algorithm>

@@ -22,7 +22,7 @@ struct Stretch {
   Index n_steps() const { return to - from; }
 };
 
-// Messages at the begin and at the end of a stretch, up to a constant; empty if it never got there.
+// Messages of the frames before `begin` and before `end`, up to a constant; empty if a stretch never got there.
 struct Edges {
   std::vector<double> before_begin, before_end;    // forward messages
   std::vector<double> back_to_begin, back_to_end;  // backward messages

@@ -40,7 +40,7 @@ struct Roots<double> {
                                                    1.9152065613971474};
   static constexpr double kRound = 0x1.8p48;  // the last digit of numbers in this range stands for 1/16
 
-  // Looks up the pieces that the last digits of rounded numbers stand for.
+  // Looks up the roots that the last digits of rounded numbers stand for.
   static DRHMM_INLINE Lanes<double> of(const Lanes<double>& rounded) {
     __m512i index;
     std::memcpy(&index, &rounded, sizeof index);

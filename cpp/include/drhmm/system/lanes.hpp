@@ -29,8 +29,8 @@ constexpr int kRegisterBytes = 16;
 #define DRHMM_RESTRICT
 #endif
 
-// Compilers with vector types: GCC, and clang also where it stands in for Microsoft's compiler and not for GCC.
-// DRHMM_SCALAR compiles the code for compilers without them, to test it.
+// Compilers with vector types: GCC and clang, also clang-cl, which does not define __GNUC__. DRHMM_SCALAR compiles the
+// code for compilers without them, to test it.
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(DRHMM_SCALAR)
 #define DRHMM_HAS_VECTORS
 #endif
