@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 #: Default hold-off, if the time of a step is known.
 HOLD_OFF = "10min"
 
-#: Declustered peaks that a level is extrapolated from, where there are so many. On ten seeds of `datasets.sensors`, one
-#: false alarm a week became 0.25 to 3 with 20 of them, and 0.25 to 1.5 with 40.
+#: Declustered peaks for extrapolating a level. On ten seeds of `datasets.sensors`, one false alarm a week became 0.25
+#: to 3 with 20 of them, and 0.25 to 1.5 with 40.
 N_PEAKS = 40
 
-#: False alarms expected in the normal data from which on their own quantile is the level.
+#: Extrapolate if fewer false alarms than this are expected in the normal data.
 REACH = 10
 
 #: A span after which no long alarm counts again.
@@ -38,7 +38,7 @@ FACTOR = 1.25
 def make_alarm(
     model: Model, excursions: Excursions, false_alarms: Any, per: Any, hold_off: Any, step: Any, source: str
 ) -> Alarm:
-    """Set levels by excursions of normal time steps; `source` names them in warnings."""
+    """Set levels by excursions of normal time steps; `source` names these in messages."""
     step = as_step(step)
     chosen = "the default hold_off" if hold_off is None else "hold_off"
     if hold_off is None:
@@ -50,7 +50,7 @@ def make_alarm(
     period = frames_of(per, "per", step, low=1)
     pause = round(frames_of(hold_off, "hold_off", step, low=0))
     if excursions.n_frames == 0:
-        raise ValueError(f"{source} have no complete time step: nothing says what is normal")
+        raise ValueError(f"{source} have no complete time step to set the levels by")
     if pause >= period / asked:
         raise ValueError(
             f"{chosen} is {pause} time steps, and one false alarm in {period / asked:g} is asked for: an alarm must "
@@ -64,7 +64,7 @@ def make_alarm(
     if excursions.n_outliers > 0:
         warn(
             f"{excursions.n_outliers} of {excursions.n_frames + excursions.n_outliers} time steps of {source} are far "
-            "beyond all others and were left out as outliers: the levels are those of the rest"
+            "beyond all others and were left out as outliers"
         )
     expected = asked / period * excursions.n_frames
     search = _Search(excursions, pause)
@@ -72,8 +72,8 @@ def make_alarm(
     sum_level, frame_level = search.levels()
     if frame_level >= HIGHEST:
         raise ValueError(
-            f"{asked:g} false alarm(s) in {period:g} time steps cannot be promised: more of {source} have the highest "
-            f"evidence for the unknown that there is, {HIGHEST:g} nats; are they normal?"
+            f"{asked:g} false alarm(s) in {period:g} time steps cannot be promised: too much of {source} has the "
+            f"highest possible evidence for the unknown, {HIGHEST:g} nats; is it normal?"
         )
     if expected < REACH:
         sum_level, frame_level = search.beyond(expected)
@@ -95,10 +95,9 @@ def make_alarm(
 
 
 class _Search:
-    """Levels with the wanted number of alarms in normal data.
+    """Search for levels with a given number of alarms in normal data.
 
-    One number stands for both levels: this many excursions are above the level of the sum, and as many above that of
-    single frames.
+    One number sets both levels: the number of excursions above each of them.
     """
 
     def __init__(self, excursions: Excursions, hold_off: int) -> None:
@@ -113,7 +112,7 @@ class _Search:
             else np.empty((0, 2))
         )
         self._ordered = np.vstack([-np.sort(-self._heights, axis=0), [0.0, 0.0]])
-        # Some lower excursions are missing.
+        # Lower excursions were not all kept.
         self._last = float(np.searchsorted(-self._ordered[:, 1], -excursions.least, side="right") - 1)
         self._n_above = self._last
 
@@ -126,10 +125,7 @@ class _Search:
         return sum_level, frame_level
 
     def lower_until(self, expected: float) -> int:
-        """Lower the levels as long as alarms are fewer than expected.
-
-        Return how many there can be, as far as the excursions show it.
-        """
+        """Lower the levels while alarms are too few; return the most alarms found."""
         below, above, n_most = 0.0, max(1.0, expected / 2), 0
         while True:
             above = min(above, self._last)

@@ -16,29 +16,28 @@ from ..data.user_warnings import warn
 if TYPE_CHECKING:
     from ..model import Model
 
-#: Excess of the cumulative sum over its level; more would only delay the end of an alarm.
+#: Largest excess of the cumulative sum over its level: more would only delay the end of an alarm.
 MARGIN = 1.0
 
-#: P-value of the number of alarms in quiet data below which the levels are too low.
+#: If the p-value of the number of alarms in quiet data is below this, the levels are too low.
 TOO_UNLIKELY = 1e-3
 
-#: Share of missing rows of a column without a warning.
+#: Warn of a column that is missing in at least this share of the rows.
 MOST_MISSING = 0.1
 
 ColumnShares: TypeAlias = "tuple[tuple[str | int, float], ...]"
 
-#: The exceeded level of a frame: none, that of the sum, or that of single frames.
+#: The exceeded level at a time step: none, that of the sum, or that of single time steps.
 CAUSES = ("", "sum", "frame")
 
 
 @dataclass(frozen=True)
 class Episode:
-    """One alarm: time steps ``begin`` to ``end``, end excluded, of a sequence.
+    """One alarm in a sequence: time steps ``begin`` to ``end``, end excluded.
 
     ``peak`` is the time step of the highest evidence and ``score`` its `novelty_score`, at most 230. ``columns`` has
-    the columns that stick out, most first: names (or numbers) and their share of the evidence, in the four time steps
-    of the highest. ``cause`` is the level that was exceeded where the alarm began: "frame", that of single time
-    steps, or "sum".
+    the unusual columns, largest first: name (or number) and share of the evidence in the four highest time steps.
+    ``cause`` is the level exceeded at ``begin``: "frame" for single time steps, or "sum".
 
     Examples
     --------
@@ -61,17 +60,17 @@ class Episode:
 
 @dataclass(frozen=True)
 class AlarmHealth:
-    """The number of alarms in quiet data beside the promised one.
+    """The number of alarms in quiet data, compared with the promise.
 
-    Made by `Alarm.health` and by streams.
+    Returned by `Alarm.health` and by streams.
 
     Attributes
     ----------
     n_alarms, n_steps : int
-        Alarms in so many time steps. An alarm that goes on counts again after every ``hold_off`` time steps, or as many
-        as the unknown lasts (`novelty_duration`) if these are more.
+        Number of alarms, and of time steps. A long alarm counts again after every ``hold_off`` time steps, or every
+        `novelty_duration` if this is longer.
     expected : float
-        False alarms that were promised in this time.
+        Promised number of false alarms in this time.
     pvalue : float
         Probability of at least as many alarms if the promise holds.
 
@@ -106,10 +105,9 @@ class AlarmHealth:
 class Alarm:
     """Levels of evidence that normal time steps exceed at a chosen rate.
 
-    Made by `Model.alarm`. An alarm begins at a time step at which the cumulative sum of evidence for the unknown, c_t =
-    max(0, c_{t-1} + log w_*), is above ``sum_level``, or log w_* itself above ``frame_level``. It ends when neither has
-    been for ``hold_off`` time steps. The sum is never more than 1 nat above its level, so that a long alarm ends as
-    soon as its evidence.
+    Created by `Model.alarm`. An alarm begins when the cumulative sum of evidence for the unknown, c_t = max(0, c_{t-1}
+    + log w_*), is above ``sum_level``, or log w_* itself is above ``frame_level``. It ends after ``hold_off`` time
+    steps below both. The sum is at most 1 nat above its level, so that long alarms end without delay.
 
     Attributes
     ----------
@@ -118,11 +116,11 @@ class Alarm:
     sum_level, frame_level : float
         Levels of the sum and of single time steps, in nats.
     hold_off : int
-        Time steps that end an alarm.
+        Time steps below both levels that end an alarm.
     false_alarms, per : float
         The chosen rate: this many false alarms in this many time steps.
     n_normal : int
-        Normal time steps that the levels come from.
+        Number of normal time steps that set the levels.
 
     Examples
     --------
@@ -153,7 +151,7 @@ class Alarm:
 
     @property
     def levels(self) -> tuple[float, float, int, int]:
-        """Return the levels for the native core, and the time steps per alarm of `health`."""
+        """Return levels, hold-off and time steps per counted alarm for the native core."""
         assert self.model.novelty is not None
         span = max(self.hold_off, round(self.model.novelty.duration), 1)
         return self.sum_level, self.frame_level, self.hold_off, span
@@ -177,9 +175,8 @@ class Alarm:
     ) -> list[Episode]:
         """Find the alarms in samples; parameters as in `Model.predict_proba`.
 
-        Time steps count from the start of their sequence. The last episode of a sequence may still be going on. A time
-        step with a missing value has no evidence, so that no alarm begins there: a warning names a column that is
-        missing in a tenth of the rows or more.
+        Time steps count from the start of their sequence. The last episode of a sequence may still be going on. No
+        alarm can begin where a value is missing: a warning names a column that is missing in at least 10 % of the rows.
         """
         return self._episodes_of(self.model.read(X, lengths, sequence_id, dt), n_threads)
 
@@ -206,7 +203,7 @@ class Alarm:
     ) -> tuple[Array, list[Episode]]:
         """Return the cumulative sum of scores (T,) and the episodes of one sequence.
 
-        Episodes have columns if there are samples.
+        Without samples, episodes have no columns.
         """
         sums, found, _ = _core.follow_alarm(self.levels, scores, dt)
         framing, episodes = self.model.evidence.framing, []
@@ -219,7 +216,7 @@ class Alarm:
         return sums, episodes
 
     def columns_of(self, frames: Array) -> ColumnShares:
-        """Columns with their shares of the evidence of frames (k, D), up to nine tenths."""
+        """Largest shares of columns in the evidence of frames (k, D), up to 90 %."""
         names = self.model.feature_names
         parts = self.model._novelty_evidence.by_column(frames).reshape(-1, self.model.n_features)
         sums = np.maximum(parts.sum(axis=0), 0.0)
@@ -233,9 +230,9 @@ class Alarm:
     def recalibrate(
         self, normal: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
     ) -> Alarm:
-        """Set the levels by other normal data, such as a short stretch of another day.
+        """Return this alarm with levels from other normal data, such as another day.
 
-        Parameters are as in `Model.alarm`. The model does not change.
+        Parameters are as in `Model.alarm`.
         """
         return self.model.alarm(
             self.false_alarms,
@@ -251,10 +248,7 @@ class Alarm:
     def health(
         self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None, n_threads: int | None = None
     ) -> AlarmHealth:
-        """Compare the alarms in recent quiet data with the promise.
-
-        Parameters are as in `Model.predict_proba`.
-        """
+        """Compare alarms with the promise; parameters as in `Model.predict_proba`."""
         n_alarms, n_steps = 0, 0
         for scores, steps, _ in self._scored(self.model.read(X, lengths, sequence_id, dt), n_threads):
             n_alarms += _core.follow_alarm(self.levels, scores, steps)[2]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 VERSION = 6
 LONGEST_LAG = 100_000
 
-# magic, version, kind, whether an alarm is watched for, rows, lag, classes, states of the chain, window, columns,
-# samples that the context remembers, fingerprint of the model
+# magic, version, kind, whether there is an alarm, rows, lag, classes, states of the chain, window, columns, samples of
+# context, fingerprint of the model
 _HEADER = struct.Struct("<8sHBBQIIIIII16s")
 _MAGIC = b"drhmmSNP"
 _CHECKSUM_SIZE = 16
@@ -29,8 +29,8 @@ _NAMES = {"stream": "one stream", "batch": "a batch of streams"}
 #: Number of reals of an alarm, of integers of its state per row, and of its frames of highest evidence.
 _ALARM_SIZE, _WATCH_COUNTS, _WITNESSES = 6, 14, 4
 
-#: The arrays of the native core by name; cpp/include/drhmm/stream/snapshot.hpp says what they hold. Those from
-#: ``alarm`` on are empty where no alarm is watched for.
+#: The arrays of the native core by name; see cpp/include/drhmm/stream/snapshot.hpp. Without an alarm, those from
+#: ``alarm`` on are empty.
 State = dict[str, npt.NDArray[Any]]
 
 

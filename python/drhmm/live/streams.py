@@ -26,10 +26,10 @@ Rows = npt.NDArray[np.int64]
 
 
 class _Live:
-    """Native rows on a model: the common part of `Stream` and `StreamBatch`."""
+    """The common part of `Stream` and `StreamBatch`: native rows on a model."""
 
     _KIND: str
-    _DOOR: str  # the method of a model that makes them
+    _DOOR: str  # the method of `Model` that creates it
 
     def __init__(self, model: Model, lag: int = 0, alarm: Alarm | None = None) -> None:
         self._model = model
@@ -64,7 +64,7 @@ class _Live:
 
     @property
     def lag(self) -> int:
-        """Number of time steps that an answer waits for."""
+        """Delay of an answer in time steps."""
         return self._lag
 
     def snapshot(self) -> bytes:
@@ -81,11 +81,11 @@ class _Live:
 
     def _watched(self) -> Alarm:
         if self._alarm is None:
-            raise ValueError(f"no alarm is watched for: give model.{self._DOOR} one of model.alarm")
+            raise ValueError(f"there is no alarm: pass model.{self._DOOR} one from model.alarm")
         return self._alarm
 
     def _episode(self, row: int, is_ended: bool = False) -> Episode | None:
-        """The alarm of a row; only higher evidence changes its columns."""
+        """Return the alarm of a row; its columns change only with higher evidence."""
         alarm = self._watched()
         places, columns = self._told.get((row, is_ended), ((), ()))
         found = self._live.alarm(row, is_ended, places)
@@ -122,18 +122,17 @@ class _Live:
 class Stream(_Live):
     """One live sequence on a model.
 
-    Made by ``model.stream()``. Gives the same posteriors as batch inference on the time steps so far. A stream belongs
-    to one thread at a time: a call that comes while another one is running raises a RuntimeError.
+    Created by ``model.stream()``. Posteriors equal those of batch inference on the time steps so far. Use a stream in
+    one thread at a time: concurrent calls raise a RuntimeError.
 
     Parameters
     ----------
     model : Model
         The model.
     lag : int
-        0 for filtering; with lag L the answer to a time step is given L time steps later, when those time steps are
-        known, too.
+        0 for filtering. With lag L, a time step is answered L time steps later, given these, too.
     alarm : Alarm, optional
-        The alarm to watch for, without the lag; by default that of `Model.with_alarm`.
+        The alarm to raise, without the lag; by default that of `Model.with_alarm`.
 
     Examples
     --------
@@ -178,24 +177,24 @@ class Stream(_Live):
         Parameters
         ----------
         x : array of shape (d,), mapping of column names to numbers, or None
-            The sample; None, or a NaN in it, is a missing one: prediction only. A mapping has a number, or None, for
-            every column that the model was learned from, and may have others.
+            The sample; with None or a NaN in it, it is missing. A mapping needs a number or None for every column of
+            the model; other columns are ignored.
         dt : int
-            Steps of the chain since the last sample, 1 or more; for the first one, counted from the start, where
-            it is 1. A gap of any length is exact and costs little. No window reaches across a gap.
+            Steps of the chain since the last sample, at least 1; the first sample is at the start with 1. Gaps of any
+            length are exact and cheap. Windows do not reach across gaps.
 
         Returns
         -------
         ndarray of shape (S,), or None
-            Posterior of the time step given all so far; with a lag L, of the time step L before, or None while there is
-            none. If the model has a state for the unknown, given that the state is a known one; see `novelty`.
+            Posterior given all time steps so far: of this time step, or with lag L of the one L time steps before (None
+            at first). If the model has a state for the unknown, given that the state is known; see `novelty`.
 
         Raises
         ------
         ImpossibleDataError
-            If the evidence excludes every state that is possible; the stream stays as it was.
+            If the evidence excludes every possible state; the stream does not change.
         """
-        # The core takes plain vectors, lists and tuples of numbers and a plain integer; Python looks at anything else.
+        # The core takes arrays, lists and tuples of numbers, and an integer; Python handles everything else.
         answer = self._step_one(x, dt, self._evaluate)
         if answer is NotImplemented:
             if isinstance(x, Mapping):
@@ -211,7 +210,7 @@ class Stream(_Live):
 
     @property
     def alarm(self) -> Episode | None:
-        """The present alarm, as far as it is known, or None."""
+        """The current alarm so far, or None."""
         return self._episode(0)
 
     @property
@@ -227,9 +226,9 @@ class Stream(_Live):
 
     @property
     def alarm_health(self) -> AlarmHealth:
-        """The number of recent alarms beside the promised one; see `Alarm.health`.
+        """The number of recent alarms, compared with the promise; see `Alarm.health`.
 
-        It covers the time of the last eight promised alarms.
+        It covers the time in which eight alarms are promised.
         """
         return self._health(0)
 
@@ -240,10 +239,7 @@ class Stream(_Live):
 
     @property
     def posterior(self) -> Array:
-        """Posterior of the newest time step given all so far, without the lag.
-
-        Before the first time step, that of the start.
-        """
+        """Filtered posterior of the newest time step; at first the start probabilities."""
         return self._known(self._posterior(0))
 
     @property
@@ -264,9 +260,9 @@ class Stream(_Live):
         return float(self._posterior(0, self._lag)[-1]) if self.n_frames > self._lag else None
 
     def pending(self) -> Array:
-        """Posteriors of unanswered time steps given all so far, oldest first, (k, S).
+        """Posteriors (k, S) of the last k = min(lag, n_frames) time steps, oldest first.
 
-        The last min(lag, n_frames) time steps, which are due when a sequence ends. Changes nothing.
+        They have no answer yet: read them when a sequence ends.
         """
         return self._pending(0, self.n_frames)
 
@@ -283,19 +279,19 @@ class Stream(_Live):
 class StreamBatch(_Live):
     """Many live sequences on a model, stepped together in one native call.
 
-    Made by ``model.stream_batch(n)``. Row i of every array belongs to sequence i; rows are added, reset and retired
-    while the others go on. Belongs to one thread at a time, as `Stream` does.
+    Created by ``model.stream_batch(n)``. Row i of every array belongs to sequence i. Rows can be added, reset and
+    retired at any time. Use a batch in one thread at a time, as a `Stream`.
 
     Parameters
     ----------
     model : Model
         The model.
     n : int
-        Sequences to begin with.
+        Initial number of sequences.
     lag : int
         As in `Stream`.
     n_threads : int, optional
-        Threads of a step; all cores by default, and only where there are many rows.
+        Threads of a step, at most; all cores by default.
     alarm : Alarm, optional
         As in `Stream`.
 
@@ -345,21 +341,21 @@ class StreamBatch(_Live):
         Parameters
         ----------
         X : array of shape (n, d)
-            One sample for each row; a NaN is a missing one. Rows that are not active are ignored.
+            One sample for each row; with a NaN, it is missing. Inactive rows are ignored.
         active : array of bool, shape (n,), optional
-            The rows for which a sample has come; for the others no time passes. All that are not retired by default.
+            Rows with a new sample; no time passes in the others. By default all rows that are not retired.
         dt : int or array of int, shape (n,)
             Steps of the chain since the last sample of the row, as in `Stream.step`.
 
         Returns
         -------
         ndarray of shape (n, S)
-            Posteriors as `Stream.step` gives them; NaN in rows that are not active or have no answer yet.
+            Posteriors as in `Stream.step`; NaN in rows that are inactive or have no answer yet.
 
         Raises
         ------
         ImpossibleDataError
-            If the evidence of a row excludes every state that is possible; `sequence` is the row. No row has changed.
+            If the evidence of a row excludes every possible state; `sequence` is the row. No row changes.
         """
         self._model.check_names(X)
         samples = as_matrix(X, "X")
@@ -376,7 +372,7 @@ class StreamBatch(_Live):
 
     @property
     def alarm(self) -> list[Episode | None]:
-        """The present alarm of each row, or None."""
+        """The current alarm of each row, or None."""
         self._watched()
         return [self._episode(row) for row in range(len(self))]
 
