@@ -157,7 +157,7 @@ class TestLevels:
     def test_normal_data_that_are_not(self, gaussian):
         normal = gaussian_rows(1)
         normal[::50] += 1000
-        with pytest.raises(ValueError, match=r"too much of the normal data has the highest possible evidence .* is it normal"):
+        with pytest.raises(ValueError, match="too much of the normal data has the highest possible evidence"):
             gaussian.alarm(1, per=1000, hold_off=10, normal=normal)
 
     def test_normal_data_without_any_excursion(self, model):

@@ -272,7 +272,7 @@ class TestExplain:
 
     def test_ranks_the_columns(self, folder, capsys):
         assert main(["explain", str(folder / "model.drhmm"), str(folder / "data.csv"), "--columns"]) == 0
-        assert "how much each column matters, in 200 time steps" in capsys.readouterr().out
+        assert "importance of each column, in 200 time steps" in capsys.readouterr().out
 
     def test_refuses_a_row_that_is_not_there(self, folder, capsys):
         message = failed(["explain", folder / "model.drhmm", folder / "data.csv", "--row", "400"], capsys)

@@ -268,7 +268,7 @@ class TestAdvice:
 
     def test_an_explanation_of_one_state(self, folder, one_state, capsys):
         line = failed(["explain", one_state, folder / "data.csv", "--row", "3"], capsys)
-        assert line.endswith("the events of drhmm stream --false-alarms say which columns make a row unknown")
+        assert line.endswith("the events of drhmm stream --false-alarms show the columns that make a row unknown")
 
     def test_a_snapshot_of_another_alarm(self, one_state, tmp_path):
         command = [sys.executable, "-m", "drhmm", "stream", one_state, "--snapshot", tmp_path / "state.json"]

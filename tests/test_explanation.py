@@ -176,5 +176,5 @@ class TestRanking:
         assert ranking.plot().get_yticklabels()[0].get_text() == "strong"
 
     def test_frames_that_are_all_missing_are_refused(self, fitted):
-        with pytest.raises(ValueError, match="X has no complete frame to look at"):
+        with pytest.raises(ValueError, match="X has no complete frame"):
             fitted.rank_columns(TABLE * np.nan)

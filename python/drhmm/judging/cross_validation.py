@@ -22,7 +22,7 @@ from ..tuning.folds import N_FOLDS, contiguous_folds, drawn_folds
 from .evaluation import Evaluation, evaluation_of
 from .text_tables import printable
 
-#: The most sequences that are held out one by one by default.
+#: Hold out sequences one by one, by default, if there are at most this many.
 MOST_ONE_BY_ONE = 10
 
 Folds = npt.NDArray[np.int64]
@@ -43,32 +43,31 @@ def cross_validate(
 ) -> Evaluation:
     """Evaluate models on whole sequences, each held out in turn.
 
-    The sequences are divided into parts. Each part is labelled by a model that has learned from the other parts, and
-    the figures are those of all parts together. A single sequence is cut into blocks.
+    The sequences are divided into parts, and a model learned from the other parts labels each part. The figures are
+    those of all parts together. A single sequence is cut into blocks.
 
     Parameters
     ----------
     estimator : DensityRatioHMM
-        The settings; it is not changed.
+        The settings; not changed.
     X, lengths, sequence_id
         As in `DensityRatioHMM.fit`.
     y : array of shape (T,), or list of such arrays
-        True labels; time steps of unknown label, as in `DensityRatioHMM`, are learned from but do not count.
+        True labels; time steps without a label are learned from, but not evaluated.
     dt
-        As in `Model.predict_proba`; in learning a gap ends a sequence.
+        As in `Model.predict_proba`; for learning, a gap ends a sequence.
     n_folds : int, optional
-        Parts that are held out in turn. By default each sequence is a part of its own if there are at most 10, and
-        there are 5 parts otherwise.
+        Number of parts. By default one for each sequence if there are at most 10, and 5 otherwise.
     method, lag
-        How posteriors are inferred, as in `Model.predict_proba`.
+        As in `Model.predict_proba`.
     random_state : int, RandomState or None
         Seed of the parts.
 
     Returns
     -------
     Evaluation
-        The figures of `evaluate`, with the accuracy of each sequence and of each method. Its ``model`` has learned from
-        all sequences; its ``hint`` says what to try where the sequences seem to differ.
+        The figures of `evaluate`, with the accuracy of each sequence and method. Its ``model`` has learned from all
+        sequences; its ``hint`` gives advice if the sequences seem to differ.
 
     Examples
     --------
@@ -134,7 +133,7 @@ def held_out(
     method: str = "smooth",
     lag: int | None = None,
 ) -> Evaluation:
-    """Evaluate the rows of all folds, each by a model of all other rows.
+    """Evaluate the rows of each fold by a model learned from all other rows.
 
     Rows of the fold -1 are never held out. The given model has learned from all rows, and defines the classes.
     """
@@ -161,7 +160,7 @@ def held_out(
 
 
 def _learned(estimator: DensityRatioHMM, train: Sequences, labels: npt.NDArray[Any], fold: int) -> Model:
-    """Fit a model to some sequences without the warnings of the model of all."""
+    """Fit a model to some sequences without warnings."""
     samples = train.samples.astype(train.dtype, copy=False)
     other = clone(estimator).set_params(verbose=False)
     try:
@@ -174,10 +173,10 @@ def _learned(estimator: DensityRatioHMM, train: Sequences, labels: npt.NDArray[A
 
 
 def _warn_of_lost_classes(model: Model, truth: npt.NDArray[np.int64], own: npt.NDArray[np.bool_]) -> None:
-    """Warn of labels in one part only, which the other parts cannot teach."""
+    """Warn of labels that only one part has."""
     lost = np.setdiff1d(truth[own], truth[~own])
     for label in model.classes[lost[lost >= 0]].tolist():
         warn(
-            f"the label {printable(label)} is in one held-out part only: all its time steps count as wrong, as no "
-            "other part shows it"
+            f"the label {printable(label)} is in one held-out part only: all its time steps count as wrong, as a "
+            "model of the other parts does not know it"
         )

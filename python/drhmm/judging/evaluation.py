@@ -31,10 +31,10 @@ SMALLEST = 1e-15
 #: The most sequences in the table of accuracies.
 MOST_NAMED = 20
 
-#: Loss of accuracy by smoothing, against filtering or single time steps, that calls for a hint.
+#: Print a hint if smoothing loses this much accuracy against filtering or single time steps.
 CLEARLY = 0.01
 
-#: The share of rows that a model learned from without a hint.
+#: Print a hint if the model learned from a larger share of the rows.
 MOST_LEARNED = 0.1
 
 #: Methods in words.
@@ -50,38 +50,38 @@ class Evaluation(Shown):
     classes : ndarray of shape (S,)
         The labels.
     accuracy, macro_f1 : float
-        Share of time steps whose likeliest label is right, and the mean F1 of the classes that occur. ``baseline``
-        is the accuracy of always predicting the most frequent class.
+        Share of time steps with the right label, and mean F1 of the classes that occur. ``baseline`` is the accuracy
+        of always predicting the most frequent class.
     log_loss, calibration_error : float
         Mean of -log p(true label), and the expected calibration error of the likeliest label in ten bins.
     precision, recall, f1 : ndarray of shape (S,)
-        Of each class; NaN where they are 0 / 0.
+        Values of each class; NaN for 0 / 0.
     confusion : ndarray of int, shape (S, S)
         Time steps by true label (row) and predicted label (column).
     true_segments, predicted_segments : ndarray of int, shape (S,)
-        Stretches of equal labels, within sequences. Time steps without a label between two equal ones belong to the
-        stretch; all others without a label belong to none, also where they are predicted.
+        Number of stretches of equal labels within sequences. Time steps without a label count only between two equal
+        labels, where they belong to the stretch.
     true_stays, predicted_stays : ndarray of shape (S,)
-        Their mean length in time steps; NaN where there is none.
+        Their mean length in time steps; NaN without stretches.
     method : str
-        How posteriors were inferred.
+        The method of inference.
     n_frames, n_left_out : int
-        Time steps with a label, which count, and time steps without.
+        Number of time steps with a label, which are evaluated, and without.
     samples, posteriors, truth, lengths, dt
-        The data of the pictures: samples (T, d) and posteriors (T, S), the code of each true label (-1: unknown),
-        the lengths of the sequences, and the steps that lead to each row (None: all are 1).
+        The data of the pictures: samples (T, d), posteriors (T, S), codes of the true labels (-1 if unknown), lengths
+        of the sequences, and time steps since the last row (None if all are 1).
     model : Model
-        The model; that of `cross_validate` has learned from all sequences.
+        The model; after `cross_validate`, one learned from all sequences.
     sequence_names : ndarray of shape (T,) or None
         The name of the sequence of each row, if it is known.
     method_accuracies : dict of str to float
         The accuracy of every method.
     origin : str
-        How rows were held out, in words; of `cross_validate` only, empty otherwise.
+        Description of the held-out rows; only after `cross_validate`.
     times : ndarray of shape (T,) or None
         The time of each row, if it is known.
     learned_share : float
-        The share of rows that the model learned from, as far as its sketch of them tells; 0 of `cross_validate`.
+        Estimated share of the rows that the model learned from; 0 after `cross_validate`.
 
     Examples
     --------
@@ -146,11 +146,11 @@ class Evaluation(Shown):
 
     @property
     def hint(self) -> str | None:
-        """Advice for rows that were learned from, or for smoothing that does harm."""
+        """Advice if the model learned from these rows, or if smoothing does harm."""
         if self.learned_share > MOST_LEARNED:
             return (
-                f"hint: the model learned from about {self.learned_share:.0%} of these rows, and the figures say how "
-                "well it remembers: evaluate rows that it has not learned from, or use cross_validate"
+                f"hint: the model learned from about {self.learned_share:.0%} of these rows, so the figures are "
+                "optimistic: evaluate rows that it has not learned from, or use cross_validate"
             )
         if self.sequence_names is None:
             return None
@@ -261,15 +261,14 @@ class Evaluation(Shown):
         return figures | {"method_accuracies": dict(self.method_accuracies)}
 
     def save_html(self, path: str | os.PathLike[str], *, title: str = "How good the model is") -> None:
-        """Write one page with all results and pictures that needs only a browser.
+        """Write an HTML page with all results and pictures; needs matplotlib.
 
-        Pictures are of posteriors under the signal, ROC curves, calibration, transitions and the worst stretches; needs
-        matplotlib.
+        It shows posteriors under the signal, ROC curves, calibration, transitions and the worst stretches.
 
         Parameters
         ----------
         path : path
-            The file, by custom with the ending ``.html``.
+            The file, such as ``report.html``.
         title : str
             The heading.
         """
@@ -301,15 +300,14 @@ def evaluate(
     X, lengths, sequence_id, dt, method, lag, n_threads
         As in `Model.predict_proba`.
     y : array of shape (T,), or list of such arrays
-        True labels; time steps of unknown label are left out.
+        True labels; time steps without a label are left out.
     unknown : label or None
-        The label that stands for an unknown one, as in `DensityRatioHMM`.
+        The label that means unknown, as in `DensityRatioHMM`.
 
     Returns
     -------
     Evaluation
-        Accuracy, macro F1, log loss and calibration error; precision, recall and F1 of each class; confusion; number
-        and length of segments, true and predicted. Prints as tables; ``save_html`` writes a page with pictures.
+        The results. They print as tables; ``save_html`` writes a page with pictures.
 
     Examples
     --------
@@ -339,7 +337,7 @@ def of_sequences(
     n_threads: int | None,
     names: npt.NDArray[Any] | None = None,
 ) -> Evaluation:
-    """Evaluate labels, one per row in the caller's order, and names of sequences."""
+    """Evaluate a model by labels, one per row in the caller's order."""
     model.check_method(method, METHODS, lag)
     truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=unknown)
     threads = thread_count(n_threads)
@@ -414,7 +412,7 @@ def evaluation_of(
 
 
 def _segments(codes: Codes, lengths: Lengths, n_states: int) -> tuple[npt.NDArray[np.int64], Array]:
-    """Number and mean length of segments; -1 between equal states belongs to them."""
+    """Number and mean length of segments; unknown codes between equal ones count."""
     states = bridged(codes, lengths)
     begins = np.ones(len(states), dtype=bool)
     begins[1:] = states[1:] != states[:-1]

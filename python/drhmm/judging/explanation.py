@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from ..model import Model
 
-#: The most columns for trying all subsets.
+#: Most columns for exact Shapley values over all subsets.
 MOST_EXACT = 9
 
-#: Number of random orders of more columns, each forwards and backwards, and of 150 columns.
+#: Random orders for more columns, each also reversed, and for 150 columns.
 N_ORDERS = 32
 FEWER_ORDERS = 16
 
@@ -41,34 +41,32 @@ _BLOCK = 1 << 14
 class Explanation(Shown):
     """Parts of the log odds of the two likeliest states of a time step, in nats.
 
-    ``past + frame + future`` are the log odds; ``average + sum(columns.values())`` is the evidence of the time step
-    itself; so is ``sum(members.values())``.
+    ``past + frame + future`` are the log odds. The evidence of the time step itself is ``average +
+    sum(columns.values())``, and also ``sum(members.values())``.
 
     Attributes
     ----------
     row : int
         The row of the time step.
     label, other : object
-        The likeliest label, and the one that it is compared with.
+        The likeliest label and the second likeliest.
     probability, other_probability : float
         Their smoothed posteriors.
     log_odds : float
         log p(label) - log p(other).
     past, frame, future : float
-        Of the log odds: those before the time step was seen, what the time step adds, and what the time steps after it
-        add.
+        Contributions to the log odds of the time steps before, the time step itself, and the time steps after it.
     average : float
-        Of the time step: what typical frames of all states say on average.
+        Mean evidence of typical frames of all states.
     columns : dict of str to float
-        Of the time step: what each column adds to that (Shapley values).
+        Contribution of each column to the evidence (Shapley values).
     members : dict of str to float
-        Of the time step: what each member of the evidence says, and the prior shift.
+        Contribution of each member of the evidence, and of the prior shift.
     novelty : float or None
-        The smoothed probability of the unknown, if the model has a state for it; those of `label` and `other` are given
-        that it is not. `Model.novelty_columns` says which columns make a frame unknown.
+        The smoothed probability of the unknown, if the model has a state for it; those of `label` and `other` are
+        conditional on a known state. `Model.novelty_columns` shows the columns that make a time step unknown.
     missing : str or None
-        In words, why the time step itself says nothing, if it is missing: which columns have no value, or that there
-        are too few samples before it for the window.
+        Why the time step itself is missing, in words: columns without a value, or too few samples for the window.
 
     Examples
     --------
@@ -135,10 +133,9 @@ class ColumnRanking(Shown):
     Attributes
     ----------
     columns : dict of str to float
-        The mean over time steps of the size of what a column adds to the log odds of the two likeliest states, in nats;
-        largest first.
+        Mean absolute contribution of each column to the log odds of the two likeliest states, in nats; largest first.
     n_frames : int
-        Time steps that were looked at.
+        Number of time steps.
 
     Examples
     --------
@@ -157,7 +154,7 @@ class ColumnRanking(Shown):
     def table(self) -> TextTable:
         """The ranking as a table."""
         rows = [[name, f"{value:.3f}"] for name, value in self.columns.items()]
-        return TextTable(f"how much each column matters, in {self.n_frames:,} time steps", ["column", "nats"], rows)
+        return TextTable(f"importance of each column, in {self.n_frames:,} time steps", ["column", "nats"], rows)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the columns as bars; see `drhmm.plotting.ranking`."""
@@ -230,7 +227,7 @@ def rank_columns(model: Model, sequences: Sequences, n_frames: int, random_state
         if count == n_frames:
             break
     if count == 0:
-        raise ValueError("X has no complete frame to look at")
+        raise ValueError("X has no complete frame")
     order = np.argsort(-total, kind="stable")
     names = column_names_of(model)
     return ColumnRanking({names[column]: float(total[column] / count) for column in order}, count)
@@ -239,8 +236,8 @@ def rank_columns(model: Model, sequences: Sequences, n_frames: int, random_state
 def _check_choice(model: Model) -> None:
     if model.n_states < 2:
         raise ValueError(
-            "a model of one state has nothing to choose between; what makes a time step unknown is in novelty_columns, "
-            "and in the columns of an alarm's episodes"
+            "a model of one state has no choice to explain; see novelty_columns, or the columns of an alarm's episodes "
+            "for the columns that make a time step unknown"
         )
 
 
@@ -313,10 +310,7 @@ def _evaluated(model: Model, pieces: Array, at: int, n_threads: int, evidence: A
 
 
 def _backgrounds(model: Model) -> tuple[Array, Array]:
-    """Typical samples (k, d), the medians of the states, with weights.
-
-    Without a record, the mean of all.
-    """
+    """Typical samples (k, d) with weights: medians of the states, else the mean."""
     record = np.array(model.settings.get(TYPICAL), dtype=object)
     if record.shape == (model.n_states, model.n_features, len(QUANTILES)):
         medians = record[:, :, 1]
@@ -331,8 +325,8 @@ def _by_column(
 ) -> tuple[float, Array]:
     """Shapley values of the columns, and the mean log ratio of typical frames.
 
-    The value of a set of columns is the mean log ratio of frames that have these columns from the frame, and the others
-    from typical samples. A Shapley value is the mean contribution of a column over all orders.
+    The value of a set of columns is the mean log ratio of frames with these columns from the frame, and the others from
+    typical samples. A Shapley value is the mean contribution of a column over all orders.
     """
     n = model.n_features
     if n <= MOST_EXACT:
@@ -345,7 +339,7 @@ def _by_column(
             without = np.flatnonzero(~masks[:, column])
             shares[column] = weights[sizes[without]] @ (values[without + (1 << column)] - values[without])
         return float(values[0]), shares
-    # Each typical sample has orders of its own: the sum of the shares is exact for any of them.
+    # Draw other orders for each typical sample: the sum of the shares is exact for any orders.
     samples, weights = _backgrounds(model)
     average, shares = 0.0, np.zeros(n)
     n_orders = max(8, min(N_ORDERS, FEWER_ORDERS * 150 // n)) if model.evidence.history == 0 else N_ORDERS // 4

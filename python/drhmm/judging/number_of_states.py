@@ -24,9 +24,9 @@ from .text_tables import Shown, TextTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Number of stretches, if there are fewer sequences.
+#: Number of blocks, if there are fewer sequences.
 FEWEST_UNITS = 10
-#: The least gain of further states, as a share of that of equally useful ones.
+#: The least gain of further states, as a share of the gain of equally useful ones.
 WORTH_HAVING = 0.25
 #: Standard errors by which the largest gain must exceed 0, the gain of one state.
 ERRORS_ABOVE_ONE = 2.0
@@ -45,15 +45,15 @@ class StateNumbers(Shown):
     gains : ndarray of shape (K,)
         Mean gain of a held-out frame, in nats; see `Model.gain`.
     standard_errors : ndarray of shape (K,)
-        Of the gains, over units.
+        Standard errors of the gains, over units.
     differences, difference_errors : ndarray of shape (K,)
-        How much each gain is below the largest, and the standard error of that, unit by unit.
+        Difference of the largest gain and each gain, and its standard error over units.
     unit_gains : ndarray of shape (K, units)
         Mean gain of every held-out unit, a whole sequence or a long block of one.
     units : str
-        The kind of the units, in words.
+        Description of the units.
     reason : str
-        Why this number and not that of the largest gain, in words.
+        The reason for the choice, in words.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class StateNumbers(Shown):
     reason: str
 
     def table(self) -> TextTable:
-        """The gains as a table; errors are those of the differences, as in the choice."""
+        """The gains as a table, with the errors of the differences."""
         best, rows = int(self.gains.argmax()), []
         for k, count in enumerate(self.candidates.tolist()):
             marks = ["chosen"] * (count == self.n_states) + ["largest gain"] * (k == best)
@@ -112,41 +112,41 @@ def select_states(
 ) -> StateNumbers:
     """Choose the number of states without labels by the gain on held-out sequences.
 
-    For each number, EM learns from a part of the sequences, and `Model.gain` scores the rest; in turn, so that every
-    sequence is scored once. If there are few sequences, long blocks take their place.
+    For each number, EM learns from some of the sequences, and `Model.gain` scores the others, so that every sequence is
+    scored once. Few sequences are cut into long blocks.
 
     Parameters
     ----------
     X, lengths, sequence_id
         As in `DensityRatioHMM.fit`.
     candidates : iterable of int
-        Numbers of states to try. One state has the gain 0 by definition: it means that nothing follows anything.
+        Numbers of states to try. One state has the gain 0 by definition.
     estimator : DensityRatioHMM, optional
-        The settings of all models but for `n_states`; the defaults otherwise.
+        The settings of all models except `n_states`; by default those of `DensityRatioHMM`.
     n_folds : int
-        Parts that are held out in turn.
+        Number of parts, each held out in turn.
     worth_having : float
-        The least share, from 0 to 1, that further states must reach of the gain that states of full use would have. 0
-        asks for nothing but one standard error, and so finds rare states.
+        Further states must gain at least this share, from 0 to 1, of the gain of equally useful states. With 0, only
+        the standard error counts, which finds rare states.
     random_state : int, RandomState or None
         Seed of the parts, and of models without a seed of their own.
     n_threads : int, optional
         Threads; all cores by default.
     verbose : bool
-        Whether there is a progress bar on standard error.
+        Whether to show a progress bar on standard error.
 
     Returns
     -------
     StateNumbers
-        Has the chosen number in ``n_states``, a table when printed, and a picture by ``plot()``.
+        The chosen number is ``n_states``. Prints as a table; ``plot()`` draws the gains.
 
     Notes
     -----
-    One state is chosen unless the largest gain is more than two standard errors above 0. Otherwise the smallest number
-    of two or more is chosen whose gain is less than one standard error below the largest. The error is that of the
-    difference over units, as some units are easier for all models. Further states must also be worth having: K states
-    that are all of use have a gain in proportion to log K. A number is passed over only if what it lacks to the largest
-    gain is more than a quarter, or `worth_having`, of what it would lack by this rule.
+    One state is chosen unless the largest gain is more than two standard errors above 0. Otherwise, the choice is the
+    smallest number of two or more whose gain is at most one standard error below the largest. The error is that of the
+    difference over units, as some units are easier for all models. Further states must also be worth having: the gain
+    of K equally useful states is proportional to log K. A number is rejected only if its difference to the largest gain
+    is more than a quarter (`worth_having`) of the difference by this rule.
 
     Examples
     --------
@@ -158,10 +158,10 @@ def select_states(
     """
     if not isinstance(candidates, Iterable):
         raise ValueError(f"candidates must be several numbers, such as range(2, 5), got {candidates!r}")
-    feature_names_of(X)  # names of columns are different from one another
+    feature_names_of(X)  # refuses equal names of columns
     numbers = sorted({check_integer(number, "candidates", low=1) for number in candidates})
     if numbers in ([], [1]):
-        raise ValueError(f"candidates is {numbers}: there is no number of states above 1 to try")
+        raise ValueError(f"candidates is {numbers}: give at least one number of states above 1")
     check_integer(n_folds, "n_folds", low=2)
     share = check_number(worth_having, "worth_having", low=0, high=1)
     random, threads = random_state_of(random_state), thread_count(n_threads)
@@ -188,8 +188,8 @@ def select_states(
     found = _chosen(np.array(numbers), unit_gains[:, weights > 0], weights[weights > 0], words, share)
     if 1 not in numbers and found.gains.max() <= 0:
         warn(
-            f"no number of states has a gain above 0, the largest is {found.gains.max():.4f}: none describes held-out "
-            "time steps better than one state; other columns, a window or more data may help"
+            f"no number of states has a gain above 0, the largest is {found.gains.max():.4f}: one state describes "
+            "held-out time steps as well; other columns, a window or more data may help"
         )
     return found
 
@@ -223,7 +223,7 @@ def _held_out(
 ) -> tuple[Array, npt.NDArray[np.int64]]:
     """Return the summed gain and number of time steps of every held-out unit."""
     with warnings.catch_warnings():
-        # Ignore warnings of empty states and of unfinished EM, which show in the gains.
+        # Empty states and unfinished EM show in the gains.
         warnings.simplefilter("ignore")
         model = clone(settings).set_params(n_states=n_states).fit(train.samples, lengths=train.lengths).model_
     gains, counts = model.sequence_gains(test, n_threads)

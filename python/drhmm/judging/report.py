@@ -23,11 +23,11 @@ from .evaluation import SMALLEST, Evaluation
 from .summary import column_names_of, mean_stays, tables_of
 from .text_tables import TextTable, lasting, share
 
-#: Time steps of a picture, at most, and those around an error.
+#: Most time steps of a picture, and time steps around an error.
 MOST_FRAMES = 1500
 AROUND = 60
 
-#: Probability of staying from which on mean stays say more, and states up to which a matrix is drawn.
+#: Show mean stays if all probabilities of staying are above this; and the most states of a drawn matrix.
 LASTING = 0.9
 MOST_DRAWN = 15
 
@@ -56,7 +56,7 @@ footer { color: #55606c; font-size: .85rem; margin: 2rem 0 1rem; overflow-wrap: 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, its description, and whether it is too wide for a phone."""
+    """A figure, its description, and a flag for figures too wide for a phone."""
 
     figure: Figure
     words: str
@@ -148,7 +148,7 @@ def _shown_rows(evaluation: Evaluation) -> tuple[int, int]:
 def worst_stretches(evaluation: Evaluation) -> list[tuple[int, int]]:
     """Find rows around the errors with the least probable true labels, worst first.
 
-    Errors that would be in one picture are one stretch.
+    Errors close to each other form one stretch.
     """
     truth, wrong = evaluation.truth, _wrong(evaluation)
     if len(wrong) == 0:
@@ -232,7 +232,7 @@ def _square(n_states: int) -> tuple[Figure, Axes]:
 
 
 def _roc(evaluation: Evaluation) -> Picture | None:
-    """Draw each class against all others, where both occur."""
+    """Draw ROC curves of the classes that occur with others; None if there are none."""
     known = evaluation.truth != UNKNOWN
     figure = Figure(figsize=(4.8, 4.8), layout="constrained")
     found = roc_of_classes(figure.subplots(), evaluation.truth[known], evaluation.posteriors[known], evaluation.labels)

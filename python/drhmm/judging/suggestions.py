@@ -1,4 +1,4 @@
-"""Suggestions of stretches to label next, because their labels would help most."""
+"""Suggestions of the stretches whose labels would help most."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..data.sequences import Sequences
 from ..features.frames import choose_centers, complete_rows, median_distance, random_state_of
 from ..model import Model
 
-#: Kernel width over the median distance between frames.
+#: Kernel width as a multiple of the median distance between frames.
 WIDTH = 0.5
-#: Rows that are compared with one another, at most.
+#: The most rows that are compared with each other.
 MOST_ROWS = 3000
-#: Frames that the median distance is taken from.
+#: Number of frames for the median distance.
 MEDIAN_FRAMES = 300
 
 
@@ -28,7 +28,7 @@ MEDIAN_FRAMES = 300
 class Suggestion:
     """Time steps ``begin`` to ``end``, end excluded, whose labels would help.
 
-    ``label`` is the most frequent prediction, ``uncertainty`` the mean entropy of their posteriors, in nats.
+    ``label`` is their most frequent prediction, and ``uncertainty`` the mean entropy of their posteriors, in nats.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Suggestion:
 def suggest_labels(
     model: Model, sequences: Sequences, y: Any, n: int, length: int, random_state: Any, n_threads: int
 ) -> list[Suggestion]:
-    """The stretches of `Model.suggest_labels`, the most helpful first."""
+    """Return the stretches of `Model.suggest_labels`, the most helpful first."""
     check_integer(n, "n", low=1)
     check_integer(length, "length", low=1)
     n_rows = len(sequences.samples)
@@ -99,7 +99,7 @@ def _greedy(
     n: int,
     length: int,
 ) -> list[int]:
-    """Choose stretches in turn: like many uncertain rows, unlike the chosen ones."""
+    """Choose stretches similar to many uncertain rows, and unlike those chosen before."""
     begins, chosen = rows[starts], list[int]()
     free = np.ones(len(starts), dtype=bool)
     while len(chosen) < n and free.any():

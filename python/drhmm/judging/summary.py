@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: The most columns of typical values.
 MOST_COLUMNS = 40
 
-#: The most states for showing all transitions, and the number of likeliest ones beyond.
+#: The most states for showing all transitions, and the number of likeliest ones shown otherwise.
 MOST_SHOWN = 10
 LIKELIEST = 3
 
@@ -146,6 +146,6 @@ def stream_as_html(stream: Stream) -> str:
     count = "1 time step" if stream.n_frames == 1 else f"{stream.n_frames:,} time steps"
     rows = [[label, share(p)] for label, p in zip(labels_of(stream.model), stream.posterior, strict=True)]
     if stream.model.novelty is not None:
-        rows.append(["none of these", share(stream.novelty)])
+        rows.append(["the unknown", share(stream.novelty)])
     title = f"a stream after {count}, lag {stream.lag}: posterior of the newest"
     return f"<div>{TextTable(title, ['label', 'probability'], rows).as_html()}</div>"

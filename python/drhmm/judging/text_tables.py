@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def printable(label: Any) -> str:
-    """Escape control characters of a label."""
+    """Return a label as text without control characters."""
     text = str(label)
     return text if text.isprintable() else repr(text)
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A title, column names, and rows of text; names in the first column."""
+    """A title, column names, and rows of text; the first column has the row names."""
 
     title: str
     columns: Sequence[str]
@@ -43,7 +43,7 @@ class TextTable:
         return "\n".join(text)
 
     def as_html(self) -> str:
-        """Format the table as HTML with row headings, for screen readers, too."""
+        """Format the table as HTML with headings for screen readers."""
         head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in self.columns)
         body = "".join(
             f'<tr><th scope="row">{html.escape(row[0])}</th>'
@@ -75,7 +75,7 @@ def short(value: float) -> str:
 
 
 def lasting(steps: float, model: Model) -> str:
-    """So many time steps, in units of time if the model knows how long a step is."""
+    """Format a number of time steps, in units of time if the model knows the step."""
     if not np.isfinite(steps):
         return "-" if np.isnan(steps) else "for ever"
     if not model.settings.get("time_unit"):
