@@ -944,7 +944,7 @@ BAD_CALLS = {
     ),
     "a column named as a probability": (
         ["predict", "model.drhmm", "results.csv", "--sequence", "p(run)", "--probabilities", "--no-time"],
-        "the column 'p(run)' has the name of a column of the result",
+        "the column 'p(run)' has the name of a result column",
     ),
     "a model in place of its data": (
         ["fit", "data.csv", "--label", "activity", "--output", "./data.csv"],

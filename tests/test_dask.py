@@ -321,9 +321,9 @@ class TestPredict:
         [
             ({}, {"step": 3.0, "time": False}, r"step=3.0 goes with time"),
             ({}, {"time": "second", "step": -1.0}, r"step must be in \(0, inf\), got -1.0"),
-            ({"state": 1}, {}, "ddf has a column 'state' already"),
-            ({"novelty": 1}, {}, "ddf has a column 'novelty' already"),
-            ({"p(low)": 1}, {"probabilities": True}, r"ddf has a column 'p\(low\)' already"),
+            ({"state": 1}, {}, "ddf already has a column 'state'"),
+            ({"novelty": 1}, {}, "ddf already has a column 'novelty'"),
+            ({"p(low)": 1}, {"probabilities": True}, r"ddf already has a column 'p\(low\)'"),
             ({7: 1}, {"features": ["x", 7]}, "ddf has columns with names that are not strings: 'x', 7"),
         ],
     )

@@ -360,7 +360,7 @@ class TestPredictFrame:
         ("change", "arguments", "message"),
         [
             ({}, {"sequence": "room"}, "df has no column 'room'; there are note, SpO2"),
-            ({"state": [1] * 200}, {}, "df has a column 'state' already"),
+            ({"state": [1] * 200}, {}, "df already has a column 'state'"),
             ({}, {"features": ["SpO2", "heart rate"]}, "features has 'SpO2' where the model was learned from 'heart"),
             ({}, {"features": ["SpO2"]}, "the columns of samples are SpO2, the model was learned from 2"),
             ({}, {"time": "note"}, "column 'note', row 0: not a time: '.'"),
@@ -671,9 +671,7 @@ class TestEpisodes:
     @pytest.mark.parametrize("name", ["begin", "last", "peak", "score", "cause", "columns"])
     def test_a_sequence_column_with_the_name_of_a_result(self, alarm, name):
         df = self.table(pd.DataFrame, True).rename(columns={"plant": name})
-        with pytest.raises(
-            ValueError, match=f"the column of sequences is '{name}', the name of a column of the result"
-        ):
+        with pytest.raises(ValueError, match=f"the sequence column '{name}' has the name of a result column"):
             dataframes.episodes(alarm, df, sequence=name, time="minute", step=1)
 
     def test_without_alarms_the_table_is_empty(self, alarm, make):

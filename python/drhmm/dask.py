@@ -1,8 +1,7 @@
 """Learning and inference on a Dask cluster.
 
-Needs ``pip install "drhmm[dask]"``. The statistics for least squares and the chain are sums over time steps. Each
-worker reads its partitions once and sends matrices of the size of the kernel centres. Prediction needs partitions of
-whole sequences.
+Needs ``pip install "drhmm[dask]"``. The statistics for least squares and the chain are sums over time steps: each
+worker reads its partitions once and returns small matrices. Prediction needs partitions of whole sequences.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fit", "predict"]
 
-#: Statistics added up by one task.
+#: Number of statistics that one task adds.
 SPLIT_EVERY = 8
 
 #: Approximate number of pieces in a sample.
@@ -73,35 +72,33 @@ def fit(
 ) -> DensityRatioHMM:
     """Learn from the labelled rows of a Dask data frame.
 
-    A sample that fits in memory chooses the standardisation, kernel centres, sigma, rho, deciles, scales, temper and
-    the evidence for the unknown, as `drhmm.DensityRatioHMM.fit` does. Then every partition contributes the sums that
-    members of the pool are learned from, class masses and transition counts, which a tree of tasks adds up: the model
-    is the one that all rows together give with those settings. A worker holds one partition at a time for each of its
-    threads; a lost worker costs the partitions it had.
+    A sample that fits in memory sets the standardisation, kernel centres, sigma, rho, deciles, scales, temper and the
+    evidence for the unknown, as in `drhmm.DensityRatioHMM.fit`. With these settings, the model is learned from all
+    rows: a tree of tasks adds up the statistics of the partitions. Each thread of a worker holds one partition at a
+    time; only the partitions of a lost worker are computed again.
 
     Parameters
     ----------
     estimator : DensityRatioHMM
-        The settings, with evidence that is learned from sums, as the default is; fitted in place.
+        The settings, with evidence learned from sums, such as the default; fitted in place.
     ddf : dask.dataframe.DataFrame
-        Rows of samples, every one with a label.
+        Rows of samples, each with a label.
     features : sequence of str
         The columns of samples.
     label, sequence, time, step
-        As in `drhmm.dataframes.fit`, except that rows of a sequence are ordered by time where there is a column of it;
-        the step is the median of the sample by default. The model remembers all of them.
+        As in `drhmm.dataframes.fit`, except that a time column orders the rows of a sequence; the step is the median
+        of the sample by default. The model remembers them.
     sample_size : int
-        Rows of the sample: pieces of sequences, drawn at random (by the estimator's `random_state`) until there are
-        so many, and more where a class would have less than 100 rows. If there are no more rows than that, the sample
-        is all of them, and the result that of `drhmm.DensityRatioHMM.fit`.
+        Rows of the sample: pieces of sequences, drawn by the estimator's `random_state`, and more for classes below 100
+        rows. If the table has no more rows, the result is that of `drhmm.DensityRatioHMM.fit`.
     whole : bool, optional
-        Whether every sequence lies in one partition; True is checked. Found out by default, by a look at the sequence
-        column; if it is False, rows are brought together by sequence (a shuffle).
+        Whether every sequence is in one partition; True is checked. Found from the sequence column by default. If
+        False, a shuffle collects the rows of each sequence.
 
     Returns
     -------
     DensityRatioHMM
-        The fitted estimator, which `partial_fit` can go on with.
+        The fitted estimator; `partial_fit` can continue.
 
     Examples
     --------
@@ -162,9 +159,7 @@ def predict(
     n_threads: int = 1,
     whole: bool | None = None,
 ) -> dd.DataFrame:
-    """Predict the state of each row with its probability and that of the unknown.
-
-    The table is computed on demand.
+    """Predict the state of each row with its probability, computed on demand.
 
     Parameters
     ----------
@@ -173,14 +168,12 @@ def predict(
     ddf : dask.dataframe.DataFrame
         Rows of samples.
     sequence, time, step, features, method, lag, probabilities
-        As in `drhmm.dataframes.predict`, except that the rows of a sequence are ordered by time where there is one.
+        As in `drhmm.dataframes.predict`, except that a time column orders the rows of a sequence.
     n_threads : int
         Threads of one task.
     whole : bool, optional
-        Whether every sequence lies in one partition. Found out by default, by a look at the sequence column; if it is
-        False, rows are brought together by sequence (a shuffle), and stay in the partitions that this makes. True is
-        checked when the last partition is computed, without a look at the data before: a sequence in two partitions
-        is a ValueError then.
+        As in `fit`, except that True is checked only when the last partition is computed (ValueError). After a shuffle,
+        rows stay in their new partitions.
 
     Returns
     -------
@@ -209,7 +202,7 @@ def predict(
     )
     sequence, time = columns.sequence, columns.time
     if sequence is None:
-        raise ValueError("the model remembers no column that tells the sequences apart: give sequence")
+        raise ValueError("the model remembers no sequence column: give sequence")
     if time is not None and columns.step is None:
         raise ValueError("the model does not know the time of one step: give step")
     options: dict[str, Any] = {
@@ -240,7 +233,7 @@ def _check_frame(ddf: Any) -> None:
     if not isinstance(ddf, dd.DataFrame):
         raise TypeError(
             f"ddf must be a dask.dataframe.DataFrame, got {type(ddf).__name__}; "
-            "dask.dataframe.from_pandas makes one of a pandas.DataFrame"
+            "dask.dataframe.from_pandas converts a pandas.DataFrame"
         )
 
 
@@ -268,7 +261,7 @@ def _check_labels(pieces: Sequence[Pieces], estimator: DensityRatioHMM, label: s
 
 def _checked(predicted: dd.DataFrame, sequence: str) -> dd.DataFrame:
     """Check that no sequence is split before the last partition is delivered."""
-    # Older versions of Dask would read fused tasks twice, for the result and the check.
+    # Older versions of Dask compute fused tasks twice, for the result and the check.
     parts = predicted.optimize(fuse=False).to_delayed(optimize_graph=False)
     task, last = dask.delayed(ids_of, pure=True), dask.delayed(after_check, pure=True)
     parts[-1] = last(parts[-1], [task(part, sequence) for part in parts], sequence)
@@ -277,7 +270,7 @@ def _checked(predicted: dd.DataFrame, sequence: str) -> dd.DataFrame:
 
 
 def _by_sequence(ddf: dd.DataFrame, sequence: str) -> dd.DataFrame:
-    """Bring the rows of each sequence into one partition; a column keeps their order."""
+    """Collect each sequence in one partition; the column `PLACE` keeps the order."""
     ddf = ddf.assign(**{PLACE: 1})
     return ddf.assign(**{PLACE: ddf[PLACE].cumsum()}).shuffle(on=sequence)
 
@@ -298,7 +291,7 @@ def _fit_sample(
     )
     frames = [frame for part in taken for frame in part]
     if not everything:
-        # Each piece is a sequence of its own: the rows between pieces are not in the sample.
+        # Make each piece a sequence: the rows between pieces are not in the sample.
         frames = [frame.assign(**{str(columns.sequence): k}) for k, frame in enumerate(frames)]
     sample = pd.concat(frames, ignore_index=True)
     rows, labels, step = read(sample, columns)

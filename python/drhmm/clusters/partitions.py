@@ -1,4 +1,4 @@
-"""Work on one partition, a pandas frame; needs no cluster."""
+"""Work on one partition, a pandas frame, without a cluster."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ PLACE = "__drhmm_place__"
 class Pieces:
     """The contents of one partition, without samples.
 
-    ``ids`` are its sequences, ``labels`` its labels. Piece k is ``lengths[k]`` rows of one sequence from row
-    ``begins[k]`` on, in order of sequence and time; ``counts[k, i]`` of them have the label i.
+    ``ids`` are its sequences, ``labels`` its labels. With rows in order of sequence and time, piece k has
+    ``lengths[k]`` rows of one sequence from row ``begins[k]``; ``counts[k, i]`` of them have the label i.
     """
 
     ids: npt.NDArray[Any]
@@ -111,7 +111,7 @@ def after_check(frame: pd.DataFrame, ids: Sequence[npt.NDArray[Any]], sequence: 
 
 
 def take(frame: pd.DataFrame, columns: Columns, begins: Sequence[int], lengths: Sequence[int]) -> list[pd.DataFrame]:
-    """Copy some pieces of a partition; a view would keep it all in memory."""
+    """Copy some pieces of a partition, as views would keep all of it in memory."""
     order = in_order(frame, columns.sequence, columns.time)
     pieces = [frame.iloc[order[begin : begin + length]] for begin, length in zip(begins, lengths, strict=True)]
     for piece in pieces:
@@ -129,7 +129,7 @@ def read(frame: pd.DataFrame, columns: Columns) -> tuple[Sequences, npt.NDArray[
 def statistics_of(
     frame: pd.DataFrame, columns: Columns, evidence: PooledEvidence, classes: npt.NDArray[Any], weights: Array | None
 ) -> Statistics:
-    """Sums, class masses and transition counts of a partition of whole sequences."""
+    """Return the statistics of a partition of whole sequences."""
     if len(frame) == 0:
         return Statistics.nothing(evidence)
     rows, labels, _ = read(settled(frame), columns)

@@ -15,7 +15,7 @@ from typing import Any
 
 try:
     import fcntl
-except ImportError:  # Windows, where what a killed process left behind stays
+except ImportError:  # on Windows, leftovers of killed processes stay
     fcntl = None  # type: ignore[assignment]
 
 #: Seconds to wait for another writer of the same file.
@@ -25,7 +25,7 @@ PATIENCE = 30.0
 def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
     """Write a file atomically: readers find the old content or the new one.
 
-    The bytes go to a locked temporary file in the same folder, then to the disk, and then the file is renamed. The next
+    The bytes go to a locked temporary file in the same folder, which is flushed to the disk and renamed. The next
     writer removes the temporary file of a killed one. Devices and pipes are written directly.
     """
     target = Path(os.path.realpath(os.fsdecode(path)))
@@ -35,7 +35,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> 
         else:
             _replace(target, data)
     except OSError as error:
-        # The name of the file, not of the temporary one.
+        # Name the file instead of the temporary one.
         raise type(error)(error.errno, error.strerror or str(error), str(target)) from None
 
 
@@ -43,9 +43,9 @@ def _replace(target: Path, data: bytes | memoryview) -> None:
     temporary = _temporary(target)
     descriptor = _opened(temporary)
     try:
-        with os.fdopen(descriptor, "wb", closefd=fcntl is None) as file:  # Windows does not rename open files
+        with os.fdopen(descriptor, "wb", closefd=fcntl is None) as file:  # Windows cannot rename open files
             with contextlib.suppress(FileNotFoundError):
-                # Permissions for reading and writing only: a setuid bit belonged to the old content.
+                # Keep the permissions, but not a setuid bit.
                 os.chmod(temporary, target.stat().st_mode & 0o777)
             file.write(data)
             file.flush()
@@ -57,15 +57,15 @@ def _replace(target: Path, data: bytes | memoryview) -> None:
         raise
     finally:
         if fcntl is not None:
-            os.close(descriptor)  # and with it the lock, once the name is gone
+            os.close(descriptor)  # releases the lock after the rename
     _sync_folder(target.parent)
 
 
 def reserve(path: str | os.PathLike[str]) -> contextlib.AbstractContextManager[Any]:
     """Reserve `path` for this process as long as the returned file is open.
 
-    A BlockingIOError reports another process. The lock file lies in the folder for temporary files: beside `path`, a
-    killed process would leave it behind.
+    If another process holds it, raise BlockingIOError. The lock file is in the folder for temporary files, as a killed
+    process leaves it behind.
     """
     if fcntl is None:
         return contextlib.nullcontext()
@@ -87,7 +87,7 @@ def _temporary(target: Path) -> Path:
 
 
 def _opened(temporary: Path) -> int:
-    """Open and lock a new file, waiting for another writer; then FileExistsError."""
+    """Open and lock a new file; FileExistsError if another writer holds it too long."""
     deadline = time.monotonic() + PATIENCE
     while True:
         with contextlib.suppress(FileExistsError):
@@ -98,18 +98,15 @@ def _opened(temporary: Path) -> int:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             if _is_named(descriptor, temporary):
                 return descriptor
-            os.close(descriptor)  # between creating and locking, another writer took it for a leftover
+            os.close(descriptor)  # another writer removed it as a leftover before the lock
         if time.monotonic() > deadline:
-            raise _in_the_way(temporary, f"another writer has it for more than {PATIENCE:g} s")
+            raise _in_the_way(temporary, f"another writer has held it for more than {PATIENCE:g} s")
         _clear_leftover(temporary)
         time.sleep(0.001)
 
 
 def _clear_leftover(temporary: Path) -> None:
-    """Remove the temporary file of a killed writer, but not of a living one.
-
-    A FileExistsError names anything else under this name.
-    """
+    """Remove the file of a killed writer; FileExistsError if it is no plain file."""
     try:
         if not stat.S_ISREG(os.lstat(temporary).st_mode):
             raise _in_the_way(temporary, "not a plain file")
@@ -123,7 +120,7 @@ def _clear_leftover(temporary: Path) -> None:
         if _is_named(descriptor, temporary):
             os.unlink(temporary)
     except BlockingIOError:
-        pass  # a living writer has it
+        pass  # a running writer holds it
     finally:
         os.close(descriptor)
 

@@ -26,7 +26,7 @@ FORMAT_VERSION = 4
 
 _KEY = "drhmm"
 
-#: The entry of the bytes of objects, where evidence is from sources that are no pool.
+#: The array with the bytes of objects, for evidence from sources other than a pool.
 OBJECTS = "objects"
 
 _METADATA = ("checksum", "format_version", "library_version", "fingerprint", "feature_names", "settings", "alarm")
@@ -44,20 +44,20 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str] | None = None) -> Model:
     """Read a model file of `Model.save`.
 
-    Needs numpy, safetensors and the native core only: a process that loads and predicts never imports scikit-learn.
+    Needs only numpy, safetensors and the native core, but not scikit-learn.
 
     Parameters
     ----------
     path : path
         The file.
     trusted : list of str, optional
-        Types of objects that the file may hold, such as ``"drhmm.ratios.from_classifier.FromClassifier"``; those of
-        scikit-learn that skops trusts need not be named. None reads no objects at all: a model of the pool has none.
+        Allowed types of objects in the file, such as ``"drhmm.ratios.from_classifier.FromClassifier"``; skops allows
+        many of scikit-learn itself. By default, files with objects are refused; models of the pool have none.
 
     Returns
     -------
     Model
-        A model with the fingerprint of the one that was saved.
+        The model, with the same fingerprint as when it was saved.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def to_bytes(model: Model) -> bytes:
     """Serialise a model to bytes."""
     from safetensors.numpy import save as serialize
 
-    # The checksum comes first, so that its place is found first.
+    # The checksum comes first: a replacement finds its first occurrence.
     metadata = {
         "checksum": _NO_CHECKSUM,
         "format_version": FORMAT_VERSION,
@@ -107,12 +107,12 @@ def to_bytes(model: Model) -> bytes:
 
 
 def _checksum(content: bytes) -> str:
-    """Return the checksum of a file with zeros in its place."""
+    """Return the checksum of a file whose checksum field is zero."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
-    """Read a file of the length in its header."""
+    """Read a file and check its length against its header."""
     with open(path, "rb") as file:
         start = file.read(8)
         size = int.from_bytes(start, "little")
@@ -189,7 +189,7 @@ def from_bytes(content: bytes, trusted: Sequence[str] | None = None) -> Model:
 
 
 def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
-    """Check and return the description; it has exactly the entries of this format."""
+    """Return the description, checked to have exactly the entries of this format."""
     outer = header.get("__metadata__")
     if not isinstance(outer, dict) or list(outer) != [_KEY] or not isinstance(outer[_KEY], str):
         raise ModelFormatError("a safetensors file, but not a model of drhmm")

@@ -22,7 +22,7 @@ def dump(sources: Mapping[str, Any]) -> bytes:
     skops = _skops(f"a model file with evidence from {names}")
     try:
         content: bytes = skops.dumps(dict(sources))
-        skops.loads(content, trusted=skops.get_untrusted_types(data=content))  # what cannot be read is no file
+        skops.loads(content, trusted=skops.get_untrusted_types(data=content))  # refuse unreadable content
     except Exception as error:
         raise ValueError(f"evidence from {names} cannot be saved by skops ({error}); use pickle or joblib") from error
     return content

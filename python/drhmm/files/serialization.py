@@ -35,13 +35,13 @@ TENSORS = {"mean": "d", "scale": "d", "transmat": "S S", "startprob": "S", "prio
 #: Axes of the arrays of a tempered chain.
 TEMPERED = {"untempered.transmat": "S S", "untempered.startprob": "S", "untempered.end_weights": "S"}
 
-#: Axes of the arrays of evidence for the unknown: C kernel centres, knots, and excursions of three numbers each.
+#: Axes of the arrays of evidence for the unknown; each excursion has a place of three numbers.
 NOVELTY = Densities.AXES | {"knots": "2 knots", "pvalues": "2 knots", "values": "values", "places": "places 3"}
 
-#: Numbers of this evidence that are pairs, one per score.
+#: Pairs of numbers of this evidence, one number per score.
 NOVELTY_PAIRS = ("shapes", "spreads", "scales")
 
-#: Bounds of numbers in a description; all others are positive and at most LARGEST.
+#: Bounds of numbers in a description; other numbers are positive and at most LARGEST.
 BOUNDS = {
     "temper": (0.0, 1.0),
     "floor": (0.0, 1.0),
@@ -54,7 +54,7 @@ BOUNDS = {
     "scales": (0.0, 1.0),
 }
 
-#: Kinds of class labels: truth values, integers, floats, text, dates and durations, or a mixture.
+#: Allowed dtypes of class labels: mixed, bool, integer, float, text, date and duration.
 _DTYPE = re.compile(r"object|\|b1|\|[iu]1|<[iu][248]|<f[248]|<U\d+|<[mM]8(\[\d*[A-Za-z]+\])?")
 
 DESCRIPTION = ("classes", "evidence", "novelty", "temper", "stages", "tunings")
@@ -62,8 +62,8 @@ DESCRIPTION = ("classes", "evidence", "novelty", "temper", "stages", "tunings")
 #: The fields of `Durations`.
 STAGES = ("sizes", "stay", "skip")
 
-#: Allowed characters of fixed-width text labels: this number, or this factor times the characters in use. One long
-#: label among many short ones would take much more memory than the file.
+#: Most characters of text labels padded to equal length: this number, or this factor times the actual characters. One
+#: long label among many short ones would take much more memory than the file.
 MOST_CHARACTERS = 2**20
 MOST_PADDING = 4
 
@@ -110,7 +110,7 @@ def _describe_novelty(evidence: NoveltyEvidence | None) -> dict[str, Any] | None
 
 
 def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
-    """Return all other parts of a model as JSON, without rounding."""
+    """Return the other parts of a model as JSON values, without rounding."""
     evidence = model.evidence
     described: dict[str, Any] = {"window": model.window, "prior_shift": evidence.prior_shift}
     if isinstance(evidence, PooledEvidence):
@@ -143,10 +143,9 @@ def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
 
 
 def fingerprint_of(model: Model) -> str:
-    """Return 32 hexadecimal digits that identify everything inference depends on.
+    """Hash everything that inference depends on to 32 hexadecimal digits.
 
-    Evidence other than a pool of native members has no stable form: its types and its answers to a few frames stand for
-    it.
+    Evidence other than a native pool has no stable form: its types and its answers to a few frames are hashed.
     """
     try:
         classes = encode_classes(model.classes)
@@ -166,7 +165,7 @@ def digest(description: Mapping[str, Any], tensors: Mapping[str, Array], probed:
 
 
 def _probed(model: Model) -> str:
-    """Return log ratios at fixed frames, to six digits: machines differ in the last."""
+    """Return log ratios at fixed frames, with six digits that all machines share."""
     evaluate = model.evidence.streamed(False)
     assert callable(evaluate)
     frames = np.random.RandomState(0).normal(size=(8, model.window * model.n_features))
@@ -176,7 +175,7 @@ def _probed(model: Model) -> str:
 
 
 def encode_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
-    """Return labels and a description of their dtype."""
+    """Return labels and their dtype as JSON values."""
     kind = classes.dtype.kind
     if kind in "mM":
         return {"dtype": classes.dtype.str, "values": classes.astype(np.int64).tolist()}
@@ -190,7 +189,7 @@ def encode_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
 
 
 def _check_padding(labels: list[str]) -> None:
-    """Raise ValueError for text labels that consist mostly of padding."""
+    """Raise ValueError if padding would take most of the memory of text labels."""
     lengths = [len(label) for label in labels]
     if len(labels) * max(lengths) > max(MOST_CHARACTERS, MOST_PADDING * sum(lengths)):
         raise ValueError(
@@ -244,7 +243,7 @@ def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window:
     n_columns, n_states = tensors["mean"].size, tensors["startprob"].size
     sizes = {"d": n_columns, "D": window * n_columns, "10D": (N_EDGES + 1) * window * n_columns, "S": n_states}
     sizes |= {"SD": n_states * window * n_columns, "K": N_KERNELS, "knots": N_KNOTS, "9": N_EDGES, "2": 2, "4": 4}
-    for name, letters in axes.items():  # all other axes are as long as in the first array with that axis
+    for name, letters in axes.items():  # the first array with an axis defines its size
         for letter, size in zip(letters.split(), tensors[name].shape, strict=False):
             sizes.setdefault(letter, size)
     if min(size for letter, size in sizes.items() if letter not in ("sums", "frames")) < 1:
@@ -271,13 +270,12 @@ def parts_of(
 ) -> dict[str, Any]:
     """Return the arguments of a `Model`; a ValueError describes invalid ones.
 
-    The evidence is a pool, or that of `sources`. A missing entry, or one of the wrong type, raises the error of its
-    first use.
+    The evidence is a pool, or that of `sources`. Missing entries or wrong types raise other errors at their first use.
     """
     evidence, novelty, temper = description["evidence"], description["novelty"], _number(description, "temper")
     described = evidence["members"]
     if sources is not None and list(described) != list(sources):
-        raise ValueError(f"the sources {', '.join(described)} are described, and {', '.join(sources)} are there")
+        raise ValueError(f"the description has sources {', '.join(described)}, the file {', '.join(sources)}")
     if sources is None and (evidence["kind"] != "pool" or not described or not set(described) <= set(KINDS)):
         raise ValueError(f"evidence must be a pool of some of {', '.join(KINDS)}, found {shown(evidence)}")
     axes = dict(TENSORS) if temper == 1 else TENSORS | TEMPERED

@@ -43,8 +43,8 @@ def refuse_results(
     for name in result_names(model, method, probabilities):
         if name in columns:
             raise TableError(
-                f"{table} has a column {name!r} already, the name of a column of the result: drop or rename it",
-                on_command_line=f"the column {name!r} has the name of a column of the result",
+                f"{table} already has a column {name!r}, the name of a result column: drop or rename it",
+                on_command_line=f"the column {name!r} has the name of a result column",
             )
 
 
@@ -74,7 +74,7 @@ def results(
 
 
 def _parts(sequences: Sequences) -> Iterator[tuple[int, int, Sequences]]:
-    """Iterate over groups of whole sequences with their first number and row."""
+    """Iterate over groups of sequences: number of the first one, first row, sequences."""
     number = begin = 0
     while number < len(sequences.lengths):
         last, end = number + 1, begin + sequences.lengths[number]

@@ -44,17 +44,14 @@ def as_frame(df: Any) -> nw.DataFrame[Any]:
 
 
 def index_of(frame: nw.DataFrame[Any]) -> Sequence[Any]:
-    """Return the names of a pandas index; other tables have none."""
+    """Return the names of a pandas index; empty for other tables."""
     return getattr(getattr(frame.to_native(), "index", None), "names", ())
 
 
 def read_sequences(
     frame: nw.DataFrame[Any], columns: Columns, samples: npt.NDArray[Any] | None = None
 ) -> tuple[Sequences, float | None]:
-    """Read whole sequences and the time of one step; gaps come from times.
-
-    `samples` are those of the rows if the table lacks them.
-    """
+    """Read whole sequences and the time of one step; `samples` may be apart."""
     if samples is None and len(frame) == 0:
         raise TableError("df has no rows", on_command_line="there are no rows")
     samples = _samples(frame, columns.features) if samples is None else samples
@@ -74,7 +71,7 @@ def read_sequences(
         if step is None:
             step = usual_step(times, lengths)
         elif unit in TICKS and not isinstance(step, StepSeconds):
-            step /= TICKS[unit]  # it is in the unit of the times
+            step /= TICKS[unit]  # a plain number is in the unit of the times
         if unit is not None:
             step = StepSeconds(step)
             step.unit = unit
@@ -150,7 +147,7 @@ def times_of(series: nw.Series[Any]) -> npt.NDArray[Any]:
 
 
 def _dates(series: nw.Series[Any]) -> npt.NDArray[Any]:
-    """Read dates in nano- or microseconds, those with a time zone as UTC."""
+    """Read dates in nano- or microseconds; UTC if they have a time zone."""
     unit: Any = "ns" if getattr(series.dtype, "time_unit", "us") == "ns" else "us"
     return np.asarray(series.dt.timestamp(unit).to_numpy(), dtype=np.int64).view(f"M8[{unit}]")
 

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 def refuse_owner(columns: Columns, *names: str) -> None:
     """Raise TableError if the sequence column has the name of a result column."""
     if columns.sequence in names:
-        raise TableError(
-            f"the column of sequences is {columns.sequence!r}, the name of a column of the result: rename it"
-        )
+        raise TableError(f"the sequence column {columns.sequence!r} has the name of a result column: rename it")
 
 
 def stretches(
@@ -49,5 +47,5 @@ def stretches(
 
 
 def _taken(column: nw.Series[Any], rows: list[int]) -> tuple[list[Any], Any]:
-    """Select values of a column, and its type."""
+    """Return values of a column at some rows, and its type."""
     return column[rows].to_list(), column.dtype
