@@ -461,7 +461,7 @@ class TestTables:
     def test_an_evaluation_without_labels(self, remembering):
         with pytest.raises(ValueError, match=r"df has no column 'place'; .* name another with label=$"):
             dataframes.evaluate(remembering, ROWS.drop(columns="place"))
-        with pytest.raises(ValueError, match="an evaluation compares with true labels, name their column"):
+        with pytest.raises(ValueError, match="an evaluation needs true labels, name their column"):
             dataframes.evaluate(remembering, ROWS, label=False)
 
     def test_text_instead_of_a_list_of_columns(self, remembering):

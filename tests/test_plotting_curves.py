@@ -132,7 +132,7 @@ class TestROC:
         ("y", "scores", "message"),
         [
             ([0, 2], [0.0, 1.0], "y has .*2.* at time step 1: it is 0 or 1"),
-            ([0, 1, -1], [0.0, 1.0, 1.0], "at time step 2: it is 0 or 1, .* leave out those of unknown label"),
+            ([0, 1, -1], [0.0, 1.0, 1.0], "at time step 2: it is 0 or 1, .* leave out unknown"),
             ([1, 1], [0.0, 1.0], "y is .*1.* at every time step"),
             ([], [], "y is empty"),
             ([[0, 1]], [0.0], "y must have one dimension"),

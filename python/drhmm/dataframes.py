@@ -46,33 +46,31 @@ def fit(
 ) -> DensityRatioHMM:
     """Learn from the rows of a data frame.
 
-    The model remembers the columns of the label, the sequence and the time, and the time of one step: `predict` and the
-    command line use them unless they are told otherwise.
+    The model remembers the label, sequence and time columns and the time of one step, for `predict` and the command
+    line.
 
     Parameters
     ----------
     estimator : DensityRatioHMM
         The settings; fitted in place.
     df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        Rows of samples; the rows of one sequence are in order but need not be adjacent. Null and NaN mark missing
-        samples.
+        Rows of samples. Rows of a sequence are in order but need not be adjacent. Null and NaN are missing values.
     label : str, optional
-        The column of labels, null where a label is unknown. Without it, EM finds `n_states` states.
+        The column of labels, null if unknown. Without it, EM finds `n_states` states.
     sequence : str, optional
-        The column that tells the sequences apart; without it, all rows are one sequence.
+        The column with the sequence of each row; without it, all rows are one sequence.
     time : str, optional
-        The column of times, numbers or dates, which increase within a sequence. A gap in time ends a sequence: nobody
-        knows what happened in it.
+        The column of times, numbers or dates that increase within a sequence. A gap in time ends a sequence.
     step : float, str, timedelta or numpy.timedelta64, optional
-        The time of one step: a number in the unit of the time column, seconds for dates; a duration; or text such as
-        "1s", "200ms" or "5 min". The median time between rows by default.
+        The time of one step: a number in the unit of the time column (seconds for dates), a duration, or text such as
+        "1s", "200ms" or "5 min". By default, the median time between rows.
     features : sequence of str, optional
-        The columns of samples; all but label, sequence and time by default.
+        The columns of samples; by default all except label, sequence and time.
 
     Returns
     -------
     DensityRatioHMM
-        The fitted estimator. If anything raises, it stays as it was.
+        The fitted estimator; after an error, it is unchanged.
 
     Examples
     --------
@@ -100,7 +98,7 @@ def _to_learn_from(df: Any, **named: Any) -> tuple[Sequences, Columns, npt.NDArr
     frame = as_frame(df)
     columns = Columns.to_learn_from(frame.columns, index=index_of(frame), **named)
     if columns.time is None and getattr(getattr(frame.to_native(), "index", None), "dtype", np.dtype(int)).kind == "M":
-        warn("the index of df holds times, which are not used: with df.reset_index() and time=, gaps are seen")
+        warn("the index of df holds times, which are not used: give df.reset_index() and time= to detect gaps")
     rows, used = read_sequences(frame, columns)
     if named["features"] is None:
         remedy = "name it with time=, or the others with features="
@@ -124,7 +122,7 @@ def predict(
 ) -> IntoDataFrameT:
     """Predict the state of each row with its probability and that of the unknown.
 
-    Columns are found by name, in any order and among any others, if the model has column names.
+    If the model has column names, other columns and the order of columns do not matter.
 
     Parameters
     ----------
@@ -133,33 +131,31 @@ def predict(
     df : pandas.DataFrame, polars.DataFrame or pyarrow.Table
         Rows of samples, as in `fit`.
     sequence : str or False, optional
-        The column that tells the sequences apart; by default the one that the model remembers. False, or a model that
-        remembers none: all rows are one sequence.
+        The column with the sequence of each row; by default that stored in the model. Without one, or with False, all
+        rows are one sequence.
     time : str or False, optional
-        The column of times, numbers or dates, which increase within a sequence; by default the one that the model
-        remembers. Where k steps lie between two rows, k - 1 rows are missing, as `dt` tells
-        `drhmm.Model.predict_proba`.
+        The column of times, numbers or dates that increase within a sequence; by default that stored in the model. If
+        two rows are k steps apart, k - 1 rows are missing, as with `dt` of `drhmm.Model.predict_proba`.
     step : float, str, timedelta or numpy.timedelta64, optional
-        As in `fit`. By default that of the training data, if the model knows it (``model.settings["time_step"]``), or
-        the median time between rows.
+        As in `fit`; by default that of the training data (``model.settings["time_step"]``), or the median time between
+        rows.
     features : sequence of str, optional
-        The columns of samples in the order of training, for a model without names. By default those that the model
-        was learned from, or all but the sequence and the time.
+        The columns of samples in the order of training. By default those that the model was learned from, or without
+        names, all except sequence and time.
     method : {"smooth", "filter", "frame", "viterbi"}
-        As in `drhmm.Model.predict`; "viterbi" gives states only, and "frame" no novelty.
+        As in `drhmm.Model.predict`; "viterbi" returns only states, and "frame" no novelty.
     lag : int, optional
-        With "smooth": given the past, the present and the next `lag` time steps only.
+        With "smooth", use only the next `lag` time steps.
     probabilities : bool
-        Whether there is a column ``p(label)`` for each state, too.
+        Whether to add a column ``p(label)`` for each state.
     n_threads : int, optional
         Threads; all cores by default.
 
     Returns
     -------
     table of the type of `df`
-        All rows and columns of `df`, in their order, with the columns ``state`` (the most probable label),
-        ``probability`` (its probability among the known states) and, if the model has a state for the unknown,
-        ``novelty`` (the probability that it is none of them).
+        All rows and columns of `df`, with the columns ``state`` (the most probable label), ``probability`` (among the
+        known states) and, if the model has a state for the unknown, ``novelty`` (the probability of the unknown).
 
     Examples
     --------
@@ -207,14 +203,14 @@ def evaluate(
     model, df, sequence, time, step, features
         As in `predict`.
     label : str, optional
-        The column of true labels, null where a label is unknown; by default the one that the model remembers.
+        The column of true labels, null if unknown; by default that stored in the model.
     method, lag, unknown, n_threads
         As in `drhmm.evaluate`.
 
     Returns
     -------
     Evaluation
-        As `drhmm.evaluate` gives it.
+        As in `drhmm.evaluate`.
 
     Examples
     --------
@@ -230,7 +226,7 @@ def evaluate(
     fitted, frame = fitted_model(model), as_frame(df)
     column = remembered(fitted, "label", label, frame.columns, index=index_of(frame))
     if column is None and "label" in remembered_columns(fitted):
-        raise ValueError("label: an evaluation compares with true labels, name their column with label=")
+        raise ValueError("label: an evaluation needs true labels, name their column with label=")
     if column is None:
         raise ValueError("the model remembers no column of labels: give label")
     sequences, columns = read_rows(
@@ -260,17 +256,16 @@ def cross_validate(
     Parameters
     ----------
     estimator : DensityRatioHMM
-        The settings; it is not changed.
+        The settings; not changed.
     df, label, sequence, time, step, features
-        As in `fit`; all rows with the same value in the sequence column are held out together, gaps or not.
+        As in `fit`; all rows of a sequence are held out together, despite gaps.
     n_folds, method, lag, random_state
         As in `drhmm.cross_validate`.
 
     Returns
     -------
     Evaluation
-        As `drhmm.cross_validate` gives it. Its ``model`` is the one of `fit`: it has learned from all rows, and
-        remembers the columns.
+        As in `drhmm.cross_validate`. Its ``model`` is that of `fit`, learned from all rows.
 
     Examples
     --------
@@ -320,14 +315,14 @@ def explain(
     Parameters
     ----------
     model, df, sequence, time, step, features, n_threads
-        As in `predict`; all rows of the sequence are needed, as the past and the future count.
+        As in `predict`; give all rows of the sequence, as the past and the future count.
     row : int
-        The place of the row in the table, counted from 0, whatever the index of the table says.
+        The position of the row in the table, from 0, not its index.
 
     Returns
     -------
     Explanation
-        As `drhmm.Model.explain` gives it.
+        As in `drhmm.Model.explain`.
 
     Examples
     --------
@@ -370,7 +365,7 @@ def rank_columns(
     Returns
     -------
     ColumnRanking
-        As `drhmm.Model.rank_columns` gives it.
+        As in `drhmm.Model.rank_columns`.
 
     Examples
     --------
@@ -403,16 +398,15 @@ def episodes(
     Parameters
     ----------
     alarm : Alarm
-        Made by `drhmm.Model.alarm`.
+        Created by `drhmm.Model.alarm`.
     df, sequence, time, step, features, n_threads
         As in `predict`.
 
     Returns
     -------
     table of the type of `df`
-        The value of the sequence column if there is one; ``begin``, ``last`` and ``peak``, values of the time column or
-        else row numbers of `df`; ``score`` and ``cause`` as in `drhmm.Episode`, and ``columns``, those that stick
-        out, as text.
+        The sequence, if there is a sequence column; ``begin``, ``last`` and ``peak`` as times, or row numbers without a
+        time column; ``score`` and ``cause`` as in `drhmm.Episode`, and the unusual ``columns`` as text.
 
     Examples
     --------
@@ -467,13 +461,13 @@ def suggest_labels(
     n, length, random_state
         As in `drhmm.Model.suggest_labels`.
     label : str, optional
-        The column of the labels so far, null where a label is unknown: rows that have one are not suggested.
+        The column of the labels so far, null if unknown: labelled rows are not suggested.
 
     Returns
     -------
     table of the type of `df`
-        The value of the sequence column if there is one; ``begin`` and ``last``, values of the time column or else row
-        numbers of `df`; ``state`` and ``uncertainty``, the label and the uncertainty of a `drhmm.Suggestion`.
+        The sequence, if there is a sequence column; ``begin`` and ``last`` as times, or row numbers without a time
+        column; ``state`` and ``uncertainty``, the label and uncertainty of a `drhmm.Suggestion`.
 
     Examples
     --------

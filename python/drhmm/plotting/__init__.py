@@ -1,8 +1,7 @@
 """Pictures of sequences and models; needs matplotlib.
 
-Install it with ``pip install "drhmm[plot]"``. Every function takes plain arrays and returns matplotlib axes. It draws
-in the axes `ax`, or in the `figure` if it needs several. Otherwise, it makes a figure through pyplot: a notebook shows
-it, ``plt.show()`` opens it, ``plt.savefig("picture.png")`` saves it, ``plt.close()`` frees it.
+Install it with ``pip install "drhmm[plot]"``. Every function takes arrays and returns matplotlib axes. It draws in the
+axes `ax`, or in the `figure` if it needs several axes; by default, it makes a new figure through pyplot.
 """
 
 try:

@@ -16,24 +16,24 @@ from .style import along, color, panels_of
 def alarms(
     scores: Any, alarm: Alarm, *, truth: Any = None, times: Any = None, figure: Figure | None = None
 ) -> list[Axes]:
-    """Draw the alarms of one sequence with the evidence that raised them.
+    """Draw the alarms of one sequence with the evidence and its levels.
 
     Parameters
     ----------
     scores : array of shape (T,)
-        Evidence of each time step: ``model.novelty_score(X)``.
+        Evidence for the unknown at each time step: ``model.novelty_score(X)``.
     alarm : Alarm
-        The alarm, with its levels.
+        The alarm.
     truth : array of bool, shape (T,), optional
-        Time steps at which something was wrong.
+        True at time steps that should raise an alarm.
     times, figure
         As in `sequence`.
 
     Returns
     -------
     list of matplotlib.axes.Axes
-        The evidence of single time steps above, its cumulative sum below: grey bands are alarms, dotted lines levels,
-        and marks at the bottom the truth.
+        The evidence of single time steps and, below, its cumulative sum. Grey bands are alarms, dotted lines are
+        levels, and marks at the bottom are the truth.
 
     Examples
     --------

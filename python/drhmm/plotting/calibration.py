@@ -15,7 +15,7 @@ from .style import as_curves, as_states, axes_or_new, color, literal, place_of, 
 
 
 def _confidence(y: Any, probabilities: Any, name: str, names: Any = None) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """The probability of the likeliest state, or of the event, and the outcome."""
+    """Return the probability of the likeliest state or the event, and the outcome."""
     values = as_floats(probabilities, name)
     if values.ndim not in (1, 2) or values.shape[0] == 0 or (values.ndim == 2 and values.shape[1] < 2):
         raise ValueError(f"{name} must have shape (T,), or (T, S) for S states, got {values.shape}")
@@ -38,19 +38,18 @@ def calibration_error(y: Any, probabilities: Any, *, names: Any = None, n_bins: 
     Parameters
     ----------
     y : array of shape (T,)
-        True states, as indices or as labels; or for the probability of one event, whether it was there (0 or 1). Time
-        steps with -1, None or NaN are unknown and left out.
+        True states as indices or labels, or 1 and 0 for one event. Unknown ones (-1, None or NaN) are left out.
     probabilities : array of shape (T, S) or (T,)
-        Probability of each state, of which the likeliest counts, or of the event.
+        Probability of each state, or of the event. Only the likeliest state counts.
     names : sequence, optional
         The labels in the order of the states, such as ``model.classes``.
     n_bins : int
-        Equal intervals of probability, within which time steps are averaged.
+        Number of equal intervals of probability (bins).
 
     Returns
     -------
     float
-        The mean over time steps of ``|mean probability - share that came true|`` of the time step's bin.
+        The mean over time steps of ``|mean probability - observed frequency|`` of the bin.
 
     Examples
     --------
@@ -70,15 +69,14 @@ def calibration(y: Any, probabilities: Any, *, names: Any = None, n_bins: int = 
     y, names, n_bins
         As in `calibration_error`.
     probabilities : array of shape (T, S) or (T,), or mapping of str to such arrays
-        Probability of each state, of which the likeliest counts, or of the event: one curve, or one for each name.
+        As in `calibration_error`: one curve, or one for each name.
     ax : matplotlib.axes.Axes, optional
         As in `roc`.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With one line per curve, dots whose areas are the time steps of each bin, and the expected calibration error in
-        the legend. Below the diagonal a model says more than it knows.
+        The axes. The areas of dots show the time steps of each bin. Below the diagonal, a model is overconfident.
 
     Examples
     --------

@@ -17,26 +17,26 @@ from .style import as_states, color, panels_of, state_names
 #: The most bars of a histogram.
 MOST_BARS = 30
 
-#: The picture ends here, even if a stay is longer.
+#: Longest duration in the picture.
 LONGEST = 20_000
 
 
 def durations(
     durations: Any, states: Any = None, *, lengths: Any = None, names: Any = None, figure: Figure | None = None
 ) -> list[Axes]:
-    """Draw durations by state: observed stays as bars, learned ones as a line.
+    """Draw durations by state: observed ones as bars, learned ones as a line.
 
-    Only whole stays are drawn: the first and the last of a sequence may be cut, and so may those beside an unknown
-    label. Unknown labels between two equal ones belong to the stay. The picture ends at 20,000 time steps.
+    Only whole stays are drawn: not the first and the last of a sequence, nor those beside an unknown label. Unknown
+    labels between two equal ones belong to the stay. The picture ends at 20,000 time steps.
 
     Parameters
     ----------
     durations : Durations, or array of shape (S, S)
         The learned durations: ``model.durations``, or the transition matrix of a plain chain.
     states : array of shape (T,), optional
-        States as indices or as labels, such as those of the training data, -1, None or NaN where unknown.
+        States as indices or labels, such as those of the training data (-1, None or NaN if unknown).
     lengths : sequence of int, optional
-        Lengths of the sequences that `states` holds one after the other.
+        Lengths of the sequences in `states`.
     names, figure
         As in `sequence`.
 
@@ -68,7 +68,7 @@ def durations(
     learned = durations.probabilities(longest)
     step = -(-longest // MOST_BARS)
     edges = np.arange(1, longest + step + 1, step) - 0.5
-    # One probability per bar, for all its lengths.
+    # One probability per bar.
     within = np.add.reduceat(learned, np.arange(0, longest, step), axis=1)
 
     axes = panels_of(figure, 7, 1.3 * durations.n_states + 0.9, [1] * durations.n_states)

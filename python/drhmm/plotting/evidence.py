@@ -40,23 +40,23 @@ def evidence(
     Parameters
     ----------
     log_ratios : array of shape (T, S)
-        Evidence as `DensityRatioHMM.log_ratios` gives it, or log-likelihoods; a NaN row is a missing time step.
+        Evidence from `DensityRatioHMM.log_ratios`, or log-likelihoods; a NaN row is a missing time step.
     states, names, times
-        As in `sequence`; the states are a strip along the lower edge.
+        As in `sequence`; the states are drawn as a strip at the lower edge.
     limit : float, optional
-        Evidence beyond it, in either direction, is drawn at it; the largest finite value by default.
+        Largest absolute evidence drawn; larger values are clipped. By default the largest finite value.
     ax : matplotlib.axes.Axes, optional
         As in `roc`.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With one line per state, or a single one for two states.
+        The axes, with one line per state, or one line for two states.
 
     Notes
     -----
-    The height of state i at time step t is log w_i(y_t) - log mean_{j != i} w_j(y_t), in nats: above 0 it speaks
-    for the state, and a step of 1 changes the odds by a factor of e.
+    The height of state i at time step t is log w_i(y_t) - log mean_{j != i} w_j(y_t), in nats. Above 0, it favours the
+    state; a difference of 1 changes the odds by a factor of e.
 
     Examples
     --------

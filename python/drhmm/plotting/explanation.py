@@ -12,7 +12,7 @@ from .style import axes_or_new, color, literal
 if TYPE_CHECKING:
     from ..judging.explanation import ColumnRanking, Explanation
 
-#: The most bars of columns; the others share one.
+#: The most bars of columns; the last one sums all others.
 MOST_BARS = 15
 
 
@@ -52,7 +52,7 @@ def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        With a bar for the past, the future, a typical frame and each column; together they are the log odds.
+        The axes. The bars of past, future, typical frame and columns add up to the log odds.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def ranking(ranked: ColumnRanking, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        With a bar for each column, largest first.
+        The axes, with the largest column first.
 
     Examples
     --------
@@ -98,5 +98,5 @@ def ranking(ranked: ColumnRanking, *, ax: Axes | None = None) -> Axes:
     >>> axes = ranking(drhmm.DensityRatioHMM(random_state=0).fit(X, y).rank_columns(X, n_frames=20, random_state=0))
     """
     axes = _bars(ax, _largest(ranked.columns))
-    axes.set_xlabel("mean size of what a column adds to the log odds, nats")
+    axes.set_xlabel("mean absolute contribution of a column to the log odds, nats")
     return axes

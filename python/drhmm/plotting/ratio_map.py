@@ -17,26 +17,26 @@ def ratio_map(
     limits: tuple[float, float] = (1e-4, 1e4),
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the predicted ratio against the last one, as in Figure 1 of the paper.
+    """Draw the predicted ratio by the ratio before, as in Figure 1 of the paper.
 
     Parameters
     ----------
     stay : float or array of float
-        Probabilities a of staying in either state, between 0 and 1: one curve each.
+        Probabilities a of staying in a state, between 0 and 1: one curve each.
     limits : (float, float)
-        Smallest and largest ratio; both axes are logarithmic.
+        Smallest and largest ratio.
     ax : matplotlib.axes.Axes, optional
         As in `roc`.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With one line per probability.
+        The axes, both logarithmic.
 
     Notes
     -----
-    With A = [[a, 1 - a], [1 - a, a]] the ratio r(t-1) becomes (a r + 1 - a) / ((1 - a) r + a): always 1 for a = 1/2,
-    unchanged for a = 1, and otherwise confined to between (1 - a) / a and its inverse, however sure the past was.
+    With A = [[a, 1 - a], [1 - a, a]], the ratio r = r(t-1) becomes (a r + 1 - a) / ((1 - a) r + a). It is 1 for a =
+    1/2, unchanged for a = 1, and otherwise between (1 - a) / a and its inverse for any r.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def ratio_map(
         raise ValueError(f"limits must be two rising positive numbers, got {limits}")
     axes = axes_or_new(ax, 5.6, 5)
     ratios = np.geomspace(low, high, 401)
-    # From light to dark with a: shades of one hue, unlike the colours of states.
+    # Shades of one hue, darker with a, to differ from the colours of states.
     shades = np.linspace(0.25, 1.0, len(values))
     for a, shade in zip(values, shades, strict=True):
         predicted = (a * ratios + 1 - a) / ((1 - a) * ratios + a)

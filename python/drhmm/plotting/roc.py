@@ -23,8 +23,8 @@ def _as_events(values: Any, name: str) -> npt.NDArray[np.bool_]:
     wrong = np.flatnonzero(~np.isin(array, (0, 1)))
     if len(wrong) > 0:
         raise ValueError(
-            f"{name} has {array[wrong[0]]!r} at time step {wrong[0]}: it is 0 or 1, False or True; leave out those of "
-            "unknown label, in the scores as well"
+            f"{name} has {array[wrong[0]]!r} at time step {wrong[0]}: it is 0 or 1, False or True; leave out unknown "
+            "labels and their scores"
         )
     events: npt.NDArray[np.bool_] = array.astype(bool)
     if events.all() or not events.any():
@@ -49,26 +49,26 @@ def _curve(events: npt.NDArray[np.bool_], scores: Array) -> tuple[Array, Array]:
 
 
 def _crossing(false_alarms: Array, detections: Array) -> float:
-    """Find the point with false alarms = misses on the piecewise linear curve."""
+    """Return the rate of false alarms at which it equals that of misses."""
     # The excess rises from -1 to 1, so it crosses 0 once.
     excess = false_alarms - (1 - detections)
     return float(np.interp(0.0, excess, false_alarms))
 
 
 def equal_error_rate(y: Any, scores: Any) -> float:
-    """Return the rate of false alarms at which it equals the rate of misses.
+    """Return the rate at which false alarms and misses are equally frequent.
 
     Parameters
     ----------
     y : array of shape (T,)
-        1 or True where there is something to detect.
+        1 or True at the event to detect.
     scores : array of shape (T,)
-        High where something is detected; probabilities, or any other measure.
+        Scores that are high if the event is detected, such as probabilities.
 
     Returns
     -------
     float
-        Interpolated along the ROC curve.
+        The rate, interpolated along the ROC curve.
 
     Examples
     --------
@@ -88,14 +88,14 @@ def roc(y: Any, scores: Any, *, ax: Axes | None = None) -> Axes:
     y : array of shape (T,)
         As in `equal_error_rate`.
     scores : array of shape (T,), or mapping of str to such arrays
-        High where something is detected: one curve, or one for each name.
+        As in `equal_error_rate`: one curve, or one for each name.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; new axes by default.
+        The axes; new ones by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With one line per curve, a dot at its equal error rate, and both numbers in the legend.
+        The axes, with a dot at the equal error rate of each curve.
 
     Examples
     --------

@@ -16,13 +16,13 @@ from ..data.labels import UNKNOWN
 from ..data.sequences import column_names
 from .style import Along, along, as_curves, as_states, color, literal, panels_of, place_of, runs, state_names
 
-#: Lines of columns in greys, unlike the colours of states, first plain and then dashed.
+#: Greys and dashes of the columns, to differ from the colours of states.
 GREYS = ("#222222", "#777777", "#AAAAAA")
 DASHES = ("-", "--", ":", "-.")
 
 
 def _signal(axes: Axes, samples: npt.NDArray[np.float64], columns: Any, parts: list[int], x: Along) -> None:
-    """Draw one line per column, broken at gaps; label the axis of a single column."""
+    """Draw one line per column, broken at gaps."""
     names = [""] * samples.shape[1] if columns is None else [literal(name) for name in columns]
     if len(names) != samples.shape[1]:
         raise ValueError(f"columns must have one name for each of {samples.shape[1]} columns, got {len(names)}")
@@ -73,32 +73,30 @@ def sequence(
     X : array of shape (T, d)
         Samples, one line per column.
     posteriors : array of shape (T, S), or mapping of str to such arrays
-        The probability of each state at each time step: one panel, or one for each name.
+        Probabilities of the states: one panel, or one for each name.
     states : array of shape (T,), or mapping of str to such arrays, optional
-        States, as indices or as labels, -1, None or NaN where unknown; drawn as a strip, or one for each name.
+        States as indices or labels (-1, None or NaN if unknown): one strip, or one for each name.
     name : str
-        The name of a single strip. The share of known time steps that a panel gets right is added to its name if a
-        strip is called "true".
+        The name of a single strip. If there is a strip "true", the titles of panels have their accuracies.
     names : sequence, optional
         Names of the states for the legend, such as ``model.classes``.
     columns : sequence, optional
-        Names of the columns, such as ``model.feature_names``; those of a table by default. They are in a legend beside
-        the signal, or for a single column at its axis.
+        Names of the columns, such as ``model.feature_names``; those of a table by default.
     dt : array of int, shape (T,), optional
-        Steps of the chain since the time step before, as in `Model.predict_proba`: a dotted line marks a gap.
+        As in `Model.predict_proba`; dotted lines mark gaps.
     times : array of shape (T,), optional
-        When each time step was, for the x axis: numbers or dates, such as a column of a table. They increase.
+        Increasing numbers or dates for the x axis, such as a column of a table.
     first : int
-        The number of the first time step, where there are no times.
+        The number of the first time step, if there are no times.
     title : str, optional
         Title of the figure.
     figure : matplotlib.figure.Figure, optional
-        Where to draw; a new figure by default.
+        The figure; a new one by default.
 
     Returns
     -------
     list of matplotlib.axes.Axes
-        From top to bottom.
+        The panels, from top to bottom.
 
     Examples
     --------

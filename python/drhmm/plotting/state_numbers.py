@@ -26,8 +26,7 @@ def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        With a dot and an error bar for each number, a ring around the chosen one, and the reason as the title. The bars
-        are errors of the difference to the largest gain, which has none.
+        The axes. A ring marks the chosen number; the bars are standard errors of differences to the largest gain.
 
     Examples
     --------

@@ -93,10 +93,7 @@ def unit_square(axes: Axes, across: str, up: str) -> None:
 
 
 def literal(name: Any) -> str:
-    """Escape a name so that matplotlib shows it literally.
-
-    A dollar would begin a formula, an underscore hide a legend.
-    """
+    """Escape a name for matplotlib: "$" begins formulas, "_" hides legends."""
     text = str(name).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
@@ -116,8 +113,8 @@ def as_states(
 ) -> npt.NDArray[np.int64]:
     """Convert true states to indices 0..n_states-1, and -1 for unknown labels.
 
-    Values are labels if `names` has them (or their text), and indices otherwise. Other labels than integers are
-    numbered in order, if there is one for each state.
+    Values in `names`, or their text, are labels; other integers are indices. Other labels are numbered in order, if
+    there is one for each state.
     """
     labels = as_values(values, name)
     if labels.shape != (n_frames,):
@@ -140,7 +137,7 @@ def as_states(
     wrong = np.flatnonzero((states < UNKNOWN) | (states >= n_states))
     if len(wrong) > 0:
         raise ValueError(
-            f"{name} has {states[wrong[0]]} at time step {wrong[0]}: states are 0 to {n_states - 1}, -1 where unknown; "
+            f"{name} has {states[wrong[0]]} at time step {wrong[0]}: states are 0 to {n_states - 1}, -1 if unknown; "
             "for labels give names=model.classes"
         )
     return states
@@ -174,7 +171,7 @@ def place_of(name: str, curve: str) -> str:
 
 
 def runs(states: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """(begin, end, state) of every run of a known state."""
+    """Return (begin, end, state) of every run of a known state."""
     borders = np.flatnonzero(np.diff(states)) + 1
     begins, ends = np.r_[0, borders], np.r_[borders, len(states)]
     return [(int(b), int(e), int(states[b])) for b, e in zip(begins, ends, strict=True) if states[b] != UNKNOWN]

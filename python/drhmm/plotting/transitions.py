@@ -30,14 +30,14 @@ def transitions(transmat: Any, *, names: Any = None, ax: Axes | None = None) -> 
     transmat : array of shape (S, S)
         Probability of going from a state (row) to a state (column); rows sum to 1.
     names : sequence of str, optional
-        Names of the states, for example ``model.classes_``.
+        Names of the states, such as ``model.classes_``.
     ax : matplotlib.axes.Axes, optional
         As in `roc`.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With the map and one number per transition.
+        The axes, with one number per transition.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def transitions(transmat: Any, *, names: Any = None, ax: Axes | None = None) -> 
 def numbered_map(
     axes: Axes, shares: Array, written: Sequence[Sequence[str]], labels: Sequence[str], across: str, down: str
 ) -> None:
-    """Draw shares (S, S) from light to dark, with something written on each."""
+    """Draw shares (S, S) from light to dark, with a text on each."""
     # A power below 1 makes rare transitions visible beside forbidden ones.
     axes.imshow(shares, cmap="Blues", norm=PowerNorm(0.4, vmin=0, vmax=1))
     for i, j in np.ndindex(*shares.shape):
