@@ -184,7 +184,7 @@ class TestFit:
         labels = [odd if label == "rest" else "1" for label in columns["activity"]]
         write_csv(folder / "odd.csv", {**columns, "activity": labels})
         assert main(fit_arguments(folder, "odd.csv", "odd.drhmm")) == 0
-        assert "is a class here: where a label is unknown, the field is empty" in capsys.readouterr().err
+        assert "is a class here: leave fields of unknown labels empty" in capsys.readouterr().err
 
     def test_columns_of_truth_values_are_numbers(self, folder, columns):
         loud = [row % 7 > 2 for row in range(len(columns["activity"]))]
@@ -822,7 +822,7 @@ BAD_LINES = {
     "a strange sequence": (
         '{"heart rate": 1, "speed": 2, "id": 1.5}\n',
         ["--sequence", "id"],
-        "line 1, column 'id': not a name of a sequence: 1.5",
+        "line 1, column 'id': not a sequence name: 1.5",
     ),
     "no names for the time": (
         "1,2,3\n",

@@ -151,7 +151,7 @@ def test_decimal_commas_are_only_advised_where_there_are_some(tmp_path, capsys):
     [
         ('{"a": 1, "y": 0}\n{"a": 1, "y"\n', "line 2: not JSON"),
         ('{"a": 1, "y": 0}\n\n[1, 2]\n', "line 3: not an object"),
-        ('{"a": 1, "y": 0}\n{"a": "x", "y": 1}\n', "line 2, column 'a': 'x' is of another kind than the value in line"),
+        ('{"a": 1, "y": 0}\n{"a": "x", "y": 1}\n', "line 2, column 'a': 'x' is of another type than the value in line"),
         ('{"a": "x", "y": 0}\n{"a": "1", "y": 1}\n', "line 1, column 'a': not a number: 'x'"),
     ],
 )

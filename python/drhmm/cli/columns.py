@@ -1,4 +1,4 @@
-"""Columns by options or as stored in the model."""
+"""Columns from options or from the model."""
 
 from __future__ import annotations
 

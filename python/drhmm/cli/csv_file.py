@@ -1,4 +1,4 @@
-"""Text tables with any separator, read by Arrow; Python locates malformed rows."""
+"""Text tables, read by Arrow; Python locates malformed rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ..system.progress import no_progress, progress_bar
 from . import values
 from .errors import InputError, NamesError
 
-#: Bytes of a file from which on a progress bar is shown.
+#: Show a progress bar for files of more bytes.
 LARGE = 50_000_000
 
 #: Bytes per read, and the most bytes of a row for Arrow.
 BLOCK = 1 << 20
 LONGEST_ROW = 1 << 26
 
-#: Spellings of missing numbers for Arrow; others are found when it fails.
+#: Spellings of missing numbers for Arrow; Python reads others.
 MISSING = sorted({spelled for word in values.MISSING for spelled in (word, word.upper(), word.title(), "NaN")})
 
 
@@ -50,7 +50,7 @@ def listed(names: Sequence[str] | dict[str, Any]) -> str:
 
 
 class CsvFile:
-    """A text table: its names, its columns by `read`, and the lines of rows."""
+    """A text table: names, columns and line numbers."""
 
     def __init__(self, path: Path, separator: str, decimal: str, has_header: bool) -> None:
         self._path, self._separator, self._decimal, self._has_header = path, separator, decimal, has_header
@@ -123,7 +123,7 @@ class CsvFile:
             part = pyarrow.csv.read_csv(pyarrow.BufferReader(block), reading, parsing, converting)
             end = n_rows + part.num_rows
             if end > len(samples):
-                # Unwritten memory costs nothing.
+                # Memory that is not written is free.
                 grown = np.empty((int(1.2 * end / share), len(numbers)))
                 grown[:n_rows] = samples[:n_rows]
                 samples = grown
@@ -140,8 +140,7 @@ class CsvFile:
     def _blocks(self) -> Iterator[tuple[Any, float]]:
         """Iterate over blocks of whole rows with the share of the file read so far.
 
-        An _OddTextError reports quotes that Arrow would accept silently: one inside text without a separator or quote
-        beside it, and one that is never closed.
+        An _OddTextError reports quotes that Arrow accepts silently: unclosed ones, and those inside text.
         """
         beside = np.zeros(256, dtype=bool)
         beside[[ord(self._separator), *b'\r\n"']] = True
@@ -182,7 +181,7 @@ class CsvFile:
                         last = lines.number
                         yield last, fields
             except csv.Error as error:
-                # The end of the file reveals an unclosed quote: its row begins after the last good one.
+                # An unclosed quote shows at the end of the file: report the row after the last good one.
                 raise InputError(str(error), self._path, last + 1) from None
             except UnicodeDecodeError as error:
                 raise InputError(f"not UTF-8 text ({error.reason})", self._path, lines.number) from None

@@ -1,4 +1,4 @@
-"""Errors in files, with their place."""
+"""Errors in files, with file, line and column."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ class InputError(ValueError):
 
 
 class NamesError(InputError):
-    """An invalid line of names, after which no line can be read."""
+    """An invalid line of names, without which no other line can be read."""

@@ -30,10 +30,10 @@ from .errors import InputError
 from .output import check_html, check_target, say
 from .table_files import Table
 
-#: Share of rows that is held out by default, where there are one or many sequences.
+#: Default share of held-out rows for one sequence, or for many.
 HOLDOUT = 0.2
 
-#: Seconds that cross-validation takes by default, about.
+#: Approximate seconds for cross-validation by default.
 BUDGET = 120.0
 
 
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
     if options.label is None and options.states is None:
         raise ValueError("give --label COLUMN, or --states N to learn without labels")
     if options.label is not None and isinstance(options.states, range):
-        raise ValueError("--states A-B compares models without labels, and --label names a column of them")
+        raise ValueError("--states A-B compares models without labels: it does not go with --label")
     if options.step is not None and options.time is None:
         raise ValueError("--step goes with --time")
     is_measured = options.label is not None and (options.holdout != 0 or _is_cross_validated(options))
@@ -67,11 +67,11 @@ def run(options: argparse.Namespace) -> None:
     y = None if labels is None else sequences.arrange(labels)
     X = sequences.samples
     if y is not None and options.states is None and is_missing(y).all():
-        raise InputError("no row has a label: give --states N to learn without", options.data, column=options.label)
+        raise InputError("no row has a label: give --states N to learn without one", options.data, column=options.label)
     # A gap in time ends a sequence, as the states within it are unknown.
     whole, lengths = sequences.lengths, sequences.unbroken
     if is_measured:
-        _folds(options, whole, column)  # where that cannot be, nothing is learned
+        _folds(options, whole, column)  # raises before learning
     if options.features is None:
         remedy = "name it with --time, or the others with --features"
         warn_of_times_among_features(X, lengths, names, remedy)
@@ -146,13 +146,13 @@ def _measure(
 
 
 def _warn_of_odd_labels(y: Any) -> None:
-    """Warn of labels that mark unknown labels elsewhere."""
+    """Warn of labels that often mean unknown."""
     labels = [] if y is None else y.tolist()
     odd = [label for label in labels if label == -1 or (isinstance(label, str) and values.is_missing(label))]
     if odd:
         warn(
-            f"the label {shown(odd[0])} in {labels.count(odd[0])} rows is a class here: where a label is unknown, the "
-            "field is empty"
+            f"the label {shown(odd[0])} in {labels.count(odd[0])} rows is a class here: leave fields of unknown labels "
+            "empty"
         )
 
 
@@ -228,7 +228,7 @@ def _warn_of_poor(found: Evaluation) -> None:
     if found.accuracy < found.baseline:
         warnings.warn(
             f"the held-out accuracy, {share(found.accuracy)}, is below that of always saying the most frequent "
-            f"label, {share(found.baseline)}: what was learned does not carry over to rows that were held out",
+            f"label, {share(found.baseline)}: the model does not generalise to held-out rows",
             UserWarning,
             stacklevel=2,
         )
@@ -243,8 +243,8 @@ def _folds(
 ) -> tuple[npt.NDArray[np.int64], str]:
     """Return the part of each row, -1 if never held out, and a description.
 
-    A few sequences differ too much for one of them to stand for all: by default, each is held out in turn, or as many
-    parts of them as can be learned in `BUDGET`, where one fit takes so many seconds.
+    By default, each of a few sequences is held out in turn, as one of them may differ from all others. They share parts
+    if fits of this many `seconds` would exceed `BUDGET`.
     """
     is_few = options.holdout is None and 1 < len(lengths) <= MOST_ONE_BY_ONE
     if is_few or _is_cross_validated(options):

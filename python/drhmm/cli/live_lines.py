@@ -32,9 +32,8 @@ class Observation:
 class LineReader:
     """A parser from lines to observations.
 
-    The first line decides between JSON and CSV. In CSV it may hold column names, and does so if `header` is set;
-    without names, the columns are those of `columns`, or else the features in the order of the model. A line of numbers
-    is never taken for names without `header`: it may be an observation.
+    The first line decides between JSON and CSV. In CSV, it may have column names; only with `header` may these be
+    numbers. Without names, the columns are `columns`, or the features in the order of the model.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class LineReader:
 
     @property
     def features(self) -> Sequence[str]:
-        """Number of columns of the samples."""
+        """Names of the columns of the samples."""
         return self._features
 
     def read(self, text: str, line: int) -> Observation | None:
@@ -118,7 +117,7 @@ class LineReader:
     def _find(self, names: Sequence[str], line: int) -> None:
         """Find the positions of the needed columns by name."""
         if not self._has_names:
-            # A model without names uses the columns without another role, in order.
+            # A model without names uses all other columns in order.
             free = [name for name in names if name not in self._others]
             if len(free) != len(self._features):
                 message = f"{len(free)} features, the model was learned from {len(self._features)}"
@@ -132,7 +131,7 @@ class LineReader:
         self._n_fields = len(names)
 
     def _count(self, fields: Sequence[str], line: int) -> None:
-        """Return the positions of the features without names."""
+        """Check the number of fields without names, and set their positions."""
         if self._others:
             role, (name, hint) = "sequence" if self._sequence else "time", next(iter(self._others.items()))
             message = f"there are no names of columns, but --{role} needs {name!r}; use --columns, or --header"

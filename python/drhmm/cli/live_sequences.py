@@ -29,9 +29,9 @@ _FORMAT = "drhmm stream"
 
 
 class LiveSequence:
-    """One live sequence: stream, last time, and times that wait for answers.
+    """One live sequence: stream, last time, and times of unanswered time steps.
 
-    Times are kept as written in the lines, with all their digits.
+    Times are kept as written in the lines.
     """
 
     def __init__(self, stream: Stream, sequence: str | None) -> None:
@@ -39,7 +39,7 @@ class LiveSequence:
         self.sequence = sequence
         self.last: Any = None
         self.waiting: deque[Any] = deque()
-        self.times: dict[str, Any] = {}  # of begin, peak and last time step of the alarm that is going on
+        self.times: dict[str, Any] = {}  # begin, peak and last time step of the current alarm
 
     def step(self, observation: Observation, step: float | None) -> dict[str, Any] | None:
         """Take one observation; return the answer, or None during the lag."""
@@ -84,7 +84,7 @@ class LiveSequence:
         return event | {"cause": episode.cause, "score": episode.score, "columns": columns}
 
     def pending(self) -> Iterator[dict[str, Any]]:
-        """Return the answers that are still due at the end of the sequence."""
+        """Return the remaining answers at the end of the sequence."""
         posteriors = self.stream.pending()
         novelty = None if self.stream.model.novelty is None else self.stream.pending_novelty()
         first = self.stream.n_frames - len(posteriors)
@@ -151,7 +151,7 @@ class LiveSequence:
 class LiveSequences:
     """All live sequences by name; None is the name of a single one.
 
-    A restart must repeat the ``options``: the lag, the columns of sequence and time, the step, and the alarm.
+    A restart needs the same ``options``: lag, columns of sequence and time, step, and alarm.
     """
 
     def __init__(self, model: Model, options: dict[str, Any], alarm: Alarm | None = None) -> None:
@@ -237,7 +237,7 @@ class LiveSequences:
 
 
 def _is_name(sequence: Any, column: str | None) -> bool:
-    """Test for a sequence name as a line gives it; None without a sequence column."""
+    """Test for a sequence name as in a line; None without a sequence column."""
     if column is None or not isinstance(sequence, str):
         return sequence is None and column is None
     try:
@@ -247,7 +247,7 @@ def _is_name(sequence: Any, column: str | None) -> bool:
 
 
 def _is_time(time: Any, column: str | None) -> bool:
-    """Test for a time as a line gives it; None without a time column."""
+    """Test for a time as in a line; None without a time column."""
     if column is None:
         return time is None
     try:

@@ -38,7 +38,7 @@ def close_quietly() -> None:
 
 
 def check_output(path: Path | None, *inputs: Path) -> None:
-    """Refuse an unwritable result file before long work."""
+    """Raise InputError for an unwritable output file before long work."""
     if path is None:
         return
     if kind_of(path) in (None, "json"):
@@ -48,7 +48,7 @@ def check_output(path: Path | None, *inputs: Path) -> None:
 
 
 def check_target(path: Path, *inputs: Path) -> None:
-    """Refuse a target that is not a writable regular file, or is an input."""
+    """Raise InputError if a target is not writable, or is an input."""
     if path.is_dir() or not path.parent.is_dir():
         raise InputError("not a file in an existing folder", path)
     if not os.access(path.parent, os.W_OK):
@@ -59,16 +59,13 @@ def check_target(path: Path, *inputs: Path) -> None:
 
 
 def check_html(path: Path, *inputs: Path) -> None:
-    """Refuse an unwritable page, or one without matplotlib, before long work."""
+    """Check the page and matplotlib before long work."""
     check_target(path, *inputs)
     importlib.import_module("drhmm.plotting")
 
 
 def write_table(path: Path | None, table: Any) -> None:
-    """Write a table in the format of the file's ending, atomically.
-
-    Without a file, write CSV to standard output.
-    """
+    """Write a table by the file's ending, or as CSV to standard output."""
     pyarrow = arrow()
     for place, column in enumerate(table.columns):
         if pyarrow.types.is_temporal(column.type):
@@ -99,7 +96,7 @@ def _write_text(file: Any, delimiter: str, table: Any) -> None:
     csv.writer(names, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
     file.write(names.getvalue().encode())
     for batch in table.to_batches(max_chunksize=BATCH):
-        for quotes in ("none", "needed"):  # the second one quotes all text, which few tables need
+        for quotes in ("none", "needed"):  # "needed" quotes all text, which few tables require
             part = pyarrow.BufferOutputStream()
             options = pyarrow.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style=quotes)
             with contextlib.suppress(pyarrow.ArrowInvalid):

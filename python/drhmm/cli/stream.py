@@ -1,4 +1,4 @@
-"""``drhmm stream``: answer each line with an observation by a line of JSON."""
+"""``drhmm stream``: answer each observation with a line of JSON."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from .live_lines import LineReader, Observation
 from .live_sequences import LiveSequences
 from .output import check_target
 
-#: Seconds to wait for a reader after a signal to end.
+#: Seconds to wait for a reader after a signal.
 PATIENCE = 1.0
 
-#: The most bytes of a line, so that endless ones do not fill the memory.
+#: The most bytes of a line, to limit the memory.
 LONGEST_LINE = 1 << 24
 
 
 class _UndeliveredError(Exception):
-    """An answer could not be written: the first time step without one, and why."""
+    """An answer could not be written: the reason and the first such time step."""
 
     def __init__(self, error: OSError, frame: int, sequence: str | None) -> None:
         reason = "nobody reads" if isinstance(error, BrokenPipeError | TimeoutError) else error.strerror
@@ -47,7 +47,7 @@ class _UndeliveredError(Exception):
 
 @dataclass
 class _Progress:
-    """The current line, the lines in the saved state, and whether an answer is due."""
+    """The current line, the number of saved lines, and whether an answer is due."""
 
     line: int = 0
     n_saved: int = 0
@@ -65,8 +65,7 @@ class _Progress:
 class _Lines:
     """Lines of standard input, until its end, SIGTERM, SIGHUP or Ctrl-C.
 
-    A signal never interrupts an observation; lines read so far are answered before the process ends, if somebody reads
-    the answers.
+    A signal does not interrupt an observation. Lines already read are answered first, if there is a reader.
     """
 
     def __init__(self) -> None:
@@ -95,10 +94,9 @@ class _Lines:
         self.signal = number
 
     def wait_for_reader(self) -> None:
-        """Wait until an answer can be written, only briefly after a signal.
+        """Wait until standard output is ready; OSError if the reader has gone.
 
-        An OSError if the reader has gone. This comes before an observation changes the state, so that the state holds
-        answered time steps only.
+        Call this before an observation changes the state, so that the state has only answered time steps.
         """
         while os.name != "nt":
             asked = self.signal is not None
@@ -160,7 +158,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         lock = reserve(options.snapshot)
     except BlockingIOError:
-        message = "another drhmm stream keeps its state in this file: give each one its own, or end the other first"
+        message = "another drhmm stream keeps its state in this file: use another file, or end the other process first"
         raise InputError(message, options.snapshot) from None
     with lock:
         return _run(options)
@@ -190,7 +188,7 @@ def _run(options: argparse.Namespace) -> int:
     }
     sequences = LiveSequences(model, repeated, alarm)
     if options.header and options.columns is not None:
-        raise ValueError("--header and --columns do not go together: either a line has the names, or none")
+        raise ValueError("--header and --columns do not go together")
     reader = LineReader(
         model,
         kind=options.format,
@@ -214,7 +212,7 @@ def _run(options: argparse.Namespace) -> int:
         except _UndeliveredError as error:
             undelivered = error
         finally:
-            # A state whose last answer is lost would never deliver it: keep the old file.
+            # If the last answer was lost, keep the old file, so that a restart repeats it.
             if options.snapshot is not None and not progress.is_due:
                 sequences.save(options.snapshot)
                 progress.n_saved = progress.line - 1

@@ -1,4 +1,4 @@
-"""``drhmm suggest``: which stretches of a table to label next."""
+"""``drhmm suggest``: suggest stretches of a table to label next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .table_files import Table
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, compare, and write one row for every stretch."""
+    """Write one row for every suggested stretch."""
     check_output(options.output, options.model, options.data)
     model, table = io.load(options.model), Table(options)
     columns = columns_of(options, table, model, options.label)

@@ -1,4 +1,4 @@
-"""Table files, read by Arrow: CSV, Parquet, JSON lines and npz, and line numbers."""
+"""Table files: CSV, Parquet, JSON lines and npz, with line numbers for errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kind_of(path: Path) -> str | None:
 
 
 class Table:
-    """A table file: its names, its columns by `load`, and the lines of rows."""
+    """A table file: names, columns and line numbers."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.path: Path = options.data
@@ -101,7 +101,7 @@ class Table:
         return sequences, step, labels, kept
 
     def _numbers(self, name: str, column: Any) -> Any:
-        """Convert a column of samples to numbers; text without any number stays text."""
+        """Convert samples to numbers; a column without any number stays text."""
         pyarrow = arrow()
         if not _is_text(column):
             if pyarrow.types.is_floating(column.type) and np.isinf(column.to_numpy()).any():
@@ -175,7 +175,7 @@ class Table:
                     kind = float if type(value) is int else type(value)
                     first, where = kinds.setdefault(name, (kind, number)) if value is not None else (kind, number)
                     if first != kind:
-                        message = f"{shown(value)} is of another kind than the value in line {where}"
+                        message = f"{shown(value)} is of another type than the value in line {where}"
                         raise InputError(message, self.path, number, name)
         if not kinds:
             raise InputError("there are no rows", self.path)
@@ -183,8 +183,7 @@ class Table:
     def _read_npz(self) -> Any:
         """Read an npz file: columns of X and all arrays with one value per row.
 
-        `feature_names` name the columns. Sequence lengths in an array `lengths` become a column of sequence numbers of
-        that name.
+        `feature_names` has the names of columns. An array `lengths` becomes a column of sequence numbers.
         """
         path = self.path
         try:
@@ -192,7 +191,7 @@ class Table:
                 arrays = {name: file[name] for name in file.files}
         except FileNotFoundError:
             raise
-        except Exception as error:  # a damaged file raises almost anything: zlib.error, NotImplementedError, ...
+        except Exception as error:  # damaged files raise zlib.error, NotImplementedError, ...
             raise InputError(f"not an npz file of plain arrays: {error}", path) from None
         X = arrays.pop("X", None)
         if X is None or X.ndim != 2 or X.shape[1] == 0:
@@ -224,7 +223,7 @@ class Table:
             unit = np.datetime_data(array.dtype)[0]
             target = np.dtype(f"{array.dtype.kind}8[{unit if unit in TICKS else 's'}]")
             if not np.can_cast(array.dtype, target, "safe"):
-                raise InputError(f"times in units of {unit}, which no unit from s to ns holds", self.path, column=name)
+                raise InputError(f"times in units of {unit}: only s to ns are allowed", self.path, column=name)
             array = array.astype(target)
         return pyarrow.array(np.ascontiguousarray(array), from_pandas=True)
 

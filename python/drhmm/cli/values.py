@@ -1,4 +1,4 @@
-"""Conversion of text to numbers and labels, with one definition of "missing"."""
+"""Conversion of text to numbers and names."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def checked_step(step: Any, name: str) -> float | None:
 def identity(value: Any) -> str:
     """Return a sequence name as text or integer, equal for 1 in JSON and CSV."""
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(f"not a name of a sequence: {shown(value)} (text or an integer)")
+        raise ValueError(f"not a sequence name: {shown(value)} (text or an integer)")
     name = str(value).strip()
     if not name:
-        raise ValueError("there is no name of a sequence")
+        raise ValueError("there is no sequence name")
     return name
