@@ -426,7 +426,7 @@ class TestStream:
         gone = {name: values[:10] for name, values in columns.items()} | {"speed": [""] * 10}
         arguments = ["stream", folder / "model.drhmm", *self.NAMED, *self.ALARM]
         result = piped(arguments, stream_lines(gone, last=10))
-        assert result.stderr.count("'speed' is missing: no alarm can begin where it is") == 1
+        assert result.stderr.count("'speed' is missing: no alarm can begin without it") == 1
 
     @pytest.mark.parametrize("asked", ["1", "x/7d", "1/year", "0/7d"])
     def test_false_alarms_that_cannot_be_read(self, folder, asked):
@@ -585,7 +585,7 @@ class TestStream:
             return process.wait(timeout=60), process.stderr.read()
 
     def test_a_closed_pipe_ends_it_with_status_1(self, folder, tmp_path):
-        error = "drhmm stream: <stdin>, line 4: nobody reads: time step 3 and all after it were not answered\n"
+        error = "drhmm stream: <stdin>, line 4: no reader: time step 3 and all after it were not answered\n"
         assert self.unheard(folder, tmp_path) == (1, error)
 
     @pytest.mark.slow
@@ -948,7 +948,7 @@ BAD_CALLS = {
     ),
     "a model in place of its data": (
         ["fit", "data.csv", "--label", "activity", "--output", "./data.csv"],
-        "would replace data.csv, which is read",
+        "would replace the input data.csv",
     ),
     "a result in place of its data": (
         ["predict", "model.drhmm", "data.csv", "--output", "link.csv"],
@@ -956,11 +956,11 @@ BAD_CALLS = {
     ),
     "a result in place of its model": (
         ["predict", "model.csv", "data.csv", "--output", "model.csv"],
-        "would replace model.csv, which is read",
+        "would replace the input model.csv",
     ),
     "a snapshot in place of its model": (
         ["stream", "model.drhmm", "--snapshot", "model.drhmm"],
-        "would replace model.drhmm, which is read",
+        "would replace the input model.drhmm",
     ),
     "Parquet with equal names": (
         ["predict", "model.drhmm", "equal.parquet"],
@@ -1228,13 +1228,13 @@ FORGED = {
     "waiting is of another frame": (
         lambda state, one: one.update(waiting=[1, 7]),
         NAMED,
-        "time 7, and not 2",
+        "time is 7, not 2",
     ),
-    "waiting without times": (lambda state, one: one.update(waiting=[1, 2]), {"lag": 2}, "the time 1, which"),
+    "waiting without times": (lambda state, one: one.update(waiting=[1, 2]), {"lag": 2}, "the time 1, invalid"),
     "a time without times": (
         lambda state, one: one.update(last=5),
         {},
-        "the time 5, which this run cannot have",
+        "the time 5, invalid with these options",
     ),
     "the same sequence twice": (
         lambda state, one: state["streams"].append(one),
@@ -1244,17 +1244,17 @@ FORGED = {
     "a name without names": (
         lambda state, one: one.update(sequence="x"),
         {},
-        "the sequence 'x', which this run cannot have",
+        "the sequence 'x', invalid with these options",
     ),
     "no name among names": (
         lambda state, one: one.update(sequence=None),
         NAMED,
-        "the sequence None, which",
+        "the sequence None, invalid",
     ),
     "a name with spaces": (
         lambda state, one: one.update(sequence=" ann"),
         NAMED,
-        "the sequence ' ann', which",
+        "the sequence ' ann', invalid",
     ),
     "one entry more": (lambda state, one: state.update(more=1), {}, "missing or unknown entries"),
     "a long one": (

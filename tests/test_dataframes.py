@@ -493,7 +493,7 @@ class TestFit:
                 asked.predict(table)
 
     def test_an_array_is_no_frame(self, model):
-        with pytest.raises(TypeError, match=r"df is a ndarray, and should be a data frame .* model.predict\(X\)"):
+        with pytest.raises(TypeError, match=r"df is a ndarray, but must be a data frame .* model.predict\(X\)"):
             predict(model, X)
 
     @pytest.mark.parametrize(("dropped", "role"), [("bed", "sequence"), ("second", "time")])

@@ -243,7 +243,7 @@ def lasting_page(tmp_path_factory):
     [
         "of 300 time steps, [0-9.]+ % have the right label. Always saying [012] would be right in",
         "Confusion: time steps by true label",
-        "on the diagonal, their mean stay: 0 [0-9.]+ (min|h), 1",
+        "on the diagonal, the mean stay: 0 [0-9.]+ (min|h), 1",
     ],
 )
 def test_the_page_says_what_matters_in_words(lasting_page, words):

@@ -575,7 +575,7 @@ class TestWriting:
         with open(other, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             drhmm.load(tmp_path / "model.drhmm")
-            with pytest.raises(FileExistsError, match="another writer has it"):
+            with pytest.raises(FileExistsError, match="another writer has held it"):
                 live.model("window").save(tmp_path / "model.drhmm")
             assert other.read_bytes() == b"half"
         assert drhmm.load(tmp_path / "model.drhmm").fingerprint == live.model("plain").fingerprint

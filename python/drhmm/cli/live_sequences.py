@@ -121,10 +121,10 @@ class LiveSequence:
     def from_json(cls, model: Model, entry: Any, options: Mapping[str, Any]) -> LiveSequence:
         """Restore the state under the present options; SnapshotError if invalid."""
         if not isinstance(entry, dict) or set(entry) != {"sequence", "last", "waiting", "times", "snapshot"}:
-            raise SnapshotError("an entry is not that of a sequence")
+            raise SnapshotError("the entry of a sequence is invalid")
         sequence, last, waiting, times = (entry[name] for name in ("sequence", "last", "waiting", "times"))
         if not _is_name(sequence, options["sequence"]):
-            raise SnapshotError(f"an entry has the sequence {shown(sequence)}, which this run cannot have")
+            raise SnapshotError(f"an entry has the sequence {shown(sequence)}, invalid with these options")
         try:
             stream = model.resume(base64.b64decode(entry["snapshot"], validate=True))
         except (TypeError, binascii.Error):
@@ -133,16 +133,14 @@ class LiveSequence:
             raise SnapshotError(f"the state of a sequence has the lag {stream.lag}, not {options['lag']}")
         n_waiting = min(stream.lag, stream.n_frames)
         if not isinstance(waiting, list) or len(waiting) != n_waiting:
-            raise SnapshotError(f"the time steps that wait are {shown(waiting)}, and should be {n_waiting}")
+            raise SnapshotError(f"the unanswered time steps are {shown(waiting)}, expected {n_waiting}")
         if not isinstance(times, dict) or not set(times) <= {"begin_time", "peak_time", "last_time"}:
             raise SnapshotError(f"the times of an alarm are {shown(times)}")
         for time in (last, *waiting, *times.values()):
             if not _is_time(time, options["time"]):
-                raise SnapshotError(f"an entry has the time {shown(time)}, which this run cannot have")
+                raise SnapshotError(f"an entry has the time {shown(time)}, invalid with these options")
         if waiting and waiting[-1] != last:
-            raise SnapshotError(
-                f"the last time step that waits has the time {shown(waiting[-1])}, and not {shown(last)}"
-            )
+            raise SnapshotError(f"the last unanswered time is {shown(waiting[-1])}, not {shown(last)}")
         followed = cls(stream, sequence)
         followed.last, followed.waiting, followed.times = last, deque(waiting), times
         return followed

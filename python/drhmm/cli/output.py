@@ -55,7 +55,7 @@ def check_target(path: Path, *inputs: Path) -> None:
         raise InputError("the folder cannot be written to", path)
     for other in inputs:
         if path.exists() and other.exists() and path.samefile(other):
-            raise InputError(f"would replace {other}, which is read; give it another name", path)
+            raise InputError(f"would replace the input {other}; use another name", path)
 
 
 def check_html(path: Path, *inputs: Path) -> None:

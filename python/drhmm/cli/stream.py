@@ -40,7 +40,7 @@ class _UndeliveredError(Exception):
     """An answer could not be written: the reason and the first such time step."""
 
     def __init__(self, error: OSError, frame: int, sequence: str | None) -> None:
-        reason = "nobody reads" if isinstance(error, BrokenPipeError | TimeoutError) else error.strerror
+        reason = "no reader" if isinstance(error, BrokenPipeError | TimeoutError) else error.strerror
         whose = "" if sequence is None else f" of sequence {sequence!r}"
         super().__init__(f"{reason}: time step {frame}{whose} and all after it were not answered")
 
@@ -59,7 +59,7 @@ class _Progress:
         for name, is_missing in zip(names, np.isnan(observation.sample), strict=True):
             if is_missing and name not in self.told:
                 self.told.add(name)
-                _report(f"<stdin>, line {self.line}: {name!r} is missing: no alarm can begin where it is")
+                _report(f"<stdin>, line {self.line}: {name!r} is missing: no alarm can begin without it")
 
 
 class _Lines:

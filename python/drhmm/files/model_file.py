@@ -159,7 +159,7 @@ def _data_size(header: Mapping[str, Any]) -> int:
             continue
         offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
         if not (isinstance(offsets, list) and len(offsets) == 2 and all(type(place) is int for place in offsets)):
-            raise ModelFormatError(f"the array {name!r} has no place in the file")
+            raise ModelFormatError(f"the array {name!r} has no valid offsets")
         end = max(end, *offsets)
     if end > 2**40:
         raise ModelFormatError(f"the arrays take {end} bytes")
@@ -184,7 +184,7 @@ def from_bytes(content: bytes, trusted: Sequence[str] | None = None) -> Model:
     except (ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise ModelFormatError(f"the file does not hold a model: {error}") from None
     if found != metadata["fingerprint"]:
-        raise ModelFormatError("the file is damaged: its fingerprint is not that of the model in it")
+        raise ModelFormatError("the file is damaged: its fingerprint does not match the model")
     return model
 
 
@@ -201,7 +201,7 @@ def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
         raise ModelFormatError("the description of the model is not an object")
     version = metadata.get("format_version")
     if type(version) is not int or version < 1:
-        raise ModelFormatError(f"the format version is {version!r}, which no version of drhmm has written")
+        raise ModelFormatError(f"the format version {version!r} is invalid")
     if version > FORMAT_VERSION:
         raise ModelFormatError(
             f"the file has the format {version}, written by drhmm {metadata.get('library_version')}; this is drhmm "

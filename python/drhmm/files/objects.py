@@ -38,7 +38,7 @@ def load(content: bytes, trusted: Sequence[str] | None) -> dict[str, Any]:
     missing = needed if trusted is None else [name for name in needed if name not in trusted]
     if trusted is None or missing:
         raise ModelFormatError(
-            f"the file holds objects, whose types would run code; if you trust where it is from, and the types "
+            f"the file holds objects, which can run code; if you trust its origin and the types "
             f"{', '.join(missing)}, use drhmm.load(path, trusted={needed})"
         )
     try:
@@ -46,5 +46,5 @@ def load(content: bytes, trusted: Sequence[str] | None) -> dict[str, Any]:
     except Exception as error:
         raise ModelFormatError(f"the objects in the file cannot be read: {error}") from None
     if not isinstance(sources, dict) or not all(isinstance(name, str) for name in sources):
-        raise ModelFormatError("the objects in the file are not sources of evidence by their names")
+        raise ModelFormatError("the objects in the file are not named sources of evidence")
     return sources

@@ -90,7 +90,7 @@ def page(evaluation: Evaluation, title: str) -> str:
         _confusion(evaluation).as_html() if is_small else "",
         *(_scrolled(table) for table in tables if not (is_small and table.title.startswith("confusion"))),
         "<h2>Posteriors under the signal</h2>",
-        _under_the_signal(evaluation, *_shown_rows(evaluation), "A stretch with the most changes").as_html(),
+        _under_the_signal(evaluation, *_shown_rows(evaluation), "The stretch with the most changes").as_html(),
         "<h2>Detection and calibration</h2>",
         '<div class="pair">',
         *(picture.as_html() for picture in (_roc(evaluation), _calibration(evaluation)) if picture is not None),
@@ -221,7 +221,8 @@ def _confusion(evaluation: Evaluation) -> Picture:
     written = [[f"{count:,}" for count in row] for row in counts.tolist()]
     numbered_map(axes, shares, written, evaluation.labels, "predicted", "true")
     return Picture(
-        figure, "Confusion: time steps by true label (row) and predicted label (column); dark is most of a row"
+        figure,
+        "Confusion: time steps by true label (row) and predicted label (column); dark: most of a row",
     )
 
 
@@ -247,7 +248,7 @@ def _calibration(evaluation: Evaluation) -> Picture:
     calibration(evaluation.truth, evaluation.posteriors, ax=figure.subplots())
     return Picture(
         figure,
-        "Calibration: how often the likeliest label was right, by the probability that was given to it; mean distance "
+        "Calibration: how often the likeliest label was right, by its probability; mean distance "
         f"from the diagonal {evaluation.calibration_error:.3f}, accuracy {share(evaluation.accuracy)}.",
     )
 
@@ -267,6 +268,4 @@ def _transitions(evaluation: Evaluation) -> Picture:
         [stays[i] if i == j else written_share(float(p)) for j, p in enumerate(row)] for i, row in enumerate(leaving)
     ]
     numbered_map(axes, leaving, written, evaluation.labels, "to", "from")
-    return Picture(
-        figure, f"Where states go when they end, as shares of the row; on the diagonal, their mean stay: {told}."
-    )
+    return Picture(figure, f"Next states, as shares of the row; on the diagonal, the mean stay: {told}.")

@@ -53,13 +53,13 @@ def make_alarm(
         raise ValueError(f"{source} have no complete time step to set the levels by")
     if pause >= period / asked:
         raise ValueError(
-            f"{chosen} is {pause} time steps, and one false alarm in {period / asked:g} is asked for: an alarm must "
-            "be able to end in less time than this; give a shorter hold_off"
+            f"{chosen} is {pause} time steps, too long for one false alarm in {period / asked:g}: an alarm must be "
+            "able to end in less time; give a shorter hold_off"
         )
     if excursions.n_frames < period / asked:
         warn(
-            f"{source} have {excursions.n_frames} time steps, fewer than the {period / asked:g} in which a false alarm "
-            "is asked for: the level is extrapolated; give more normal data"
+            f"{source} have {excursions.n_frames} time steps, fewer than the {period / asked:g} per false alarm: the "
+            "level is extrapolated; give more normal data"
         )
     if excursions.n_outliers > 0:
         warn(

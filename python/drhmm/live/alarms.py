@@ -165,7 +165,7 @@ class Alarm:
         """Restore an alarm from `numbers`."""
         sum_level, frame_level, hold_off, false_alarms, per, n_normal = (float(number) for number in numbers)
         if not (0 <= hold_off <= LARGEST and hold_off.is_integer() and n_normal >= 0 and n_normal.is_integer()):
-            raise ValueError(f"an alarm has hold_off {hold_off:g} and {n_normal:g} normal time steps")
+            raise ValueError(f"invalid alarm with hold_off {hold_off:g} and {n_normal:g} normal time steps")
         check_number(false_alarms, "false_alarms", low=0, high=LARGEST, low_open=True)
         check_number(per, "per", low=1, high=LARGEST)
         return cls(model, sum_level, frame_level, int(hold_off), false_alarms, per, int(n_normal))

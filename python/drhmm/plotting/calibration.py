@@ -95,5 +95,5 @@ def calibration(y: Any, probabilities: Any, *, names: Any = None, n_bins: int = 
         axes.plot(means, shares, color=color(k), linewidth=1.2, label=f"{literal(name)}: {number}" if name else number)
         axes.scatter(means, shares, s=10 + 200 * weights, color=color(k), alpha=0.8, linewidth=0)
     axes.legend(frameon=False, fontsize=9, loc="best")
-    unit_square(axes, "probability that was given", "share of time steps where it came true")
+    unit_square(axes, "probability", "share of time steps where it came true")
     return axes

@@ -37,7 +37,7 @@ def as_frame(df: Any) -> nw.DataFrame[Any]:
         frame: nw.DataFrame[Any] = narwhals().from_native(df, eager_only=True)
     except TypeError:
         raise TypeError(
-            f"df is a {type(df).__name__}, and should be a data frame of pandas, polars or Arrow with named columns; "
+            f"df is a {type(df).__name__}, but must be a data frame of pandas, polars or Arrow with named columns; "
             "arrays go to the methods of the model, such as model.predict(X)"
         ) from None
     return frame
