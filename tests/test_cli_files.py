@@ -276,7 +276,7 @@ class TestAdvice:
         assert first.returncode == 0, first.stderr
         result = subprocess.run(command, input="1,2\n", capture_output=True, text=True)
         assert (
-            "options: alarm differ; start with the --false-alarms, --hold-off of the first time, or give --snapshot "
+            "options: alarm differ; use the same --false-alarms, --hold-off as before, or give --snapshot "
             "another file" in result.stderr
         )
 

@@ -220,8 +220,8 @@ class LiveSequences:
             told = [name for name in self._options | saved if saved.get(name, ...) != self._options.get(name, ...)]
             flags = " and ".join({"alarm": "--false-alarms, --hold-off"}.get(name, f"--{name}") for name in told)
             raise SnapshotError(
-                f"the snapshot was made with another model, or with other options: {', '.join(told)} differ; start "
-                f"with the {flags} of the first time, or give --snapshot another file"
+                f"the snapshot was made with another model, or with other options: {', '.join(told)} differ; use the "
+                f"same {flags} as before, or give --snapshot another file"
             )
         if set(content) != {"format", "version", "options", "streams"}:
             raise SnapshotError("the snapshot has missing or unknown entries")

@@ -360,7 +360,7 @@ def _decode_novelty(described: Any, tensors: Mapping[str, Array]) -> NoveltyEvid
         raise ValueError("knots must not decrease, and their p-values are between 0 and 1 and must not increase")
     places, sizes = arrays["places"], arrays["places"][:, 2]
     if (places != np.floor(places)).any() or (places < 0).any() or (sizes < 1).any():
-        raise ValueError("places of the evidence for the unknown are not those of excursions")
+        raise ValueError("the evidence for the unknown has invalid places of excursions")
     if sizes.sum() != len(arrays["values"]):
         raise ValueError(f"excursions of {sizes.sum():g} frames have {len(arrays['values'])} values")
     first, second = map(ScoreTable, knots, pvalues, pairs["shapes"], pairs["spreads"])

@@ -160,7 +160,7 @@ class Evaluation(Shown):
             return None
         return (
             f"hint: {share(smoothed)} smoothed is below {share(self.method_accuracies[other])} {SPOKEN[other]}: "
-            "held-out sequences differ from those learned from. Try columns standardised per sequence (page After "
+            "held-out sequences differ from the others. Try columns standardised per sequence (page After "
             'fit, "When sequences differ")'
         )
 

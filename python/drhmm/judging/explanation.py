@@ -41,8 +41,8 @@ _BLOCK = 1 << 14
 class Explanation(Shown):
     """Parts of the log odds of the two likeliest states of a time step, in nats.
 
-    ``past + frame + future`` are the log odds. The evidence of the time step itself is ``average +
-    sum(columns.values())``, and also ``sum(members.values())``.
+    ``past + frame + future`` are the log odds. The evidence of the time step itself is
+    ``average + sum(columns.values())``, and also ``sum(members.values())``.
 
     Attributes
     ----------

@@ -118,7 +118,7 @@ def _learned(model: Model) -> TextTable:
         levels = f"levels {alarm.sum_level:.3g} (sum) and {alarm.frame_level:.3g} (one time step) nats"
         asked = f"{alarm.false_alarms:g} false per {alarm.per:,g} time steps, set on {alarm.n_normal:,} normal ones"
         rows.append(["alarm", f"{asked}; {levels}; ends after {alarm.hold_off:,} time steps"])
-    return TextTable("what was learned", ["", ""], rows)
+    return TextTable("columns and evidence", ["", ""], rows)
 
 
 def _tunings(model: Model) -> TextTable:
@@ -128,7 +128,7 @@ def _tunings(model: Model) -> TextTable:
     rows = [[name, *(short(tuning.scales.get(name, 0.0)) for tuning in tunings.values())] for name in members]
     rows.append(["temper of the chain", *(short(tuning.temper) for tuning in tunings.values())])
     rows.append(["prior shift", *(short(tuning.prior_shift) for tuning in tunings.values())])
-    return TextTable("how much the evidence counts, by kind of answer", ["", *tunings], rows)
+    return TextTable("weights by kind of answer", ["", *tunings], rows)
 
 
 def as_text(model: Model) -> str:

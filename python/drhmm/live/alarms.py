@@ -105,9 +105,9 @@ class AlarmHealth:
 class Alarm:
     """Levels of evidence that normal time steps exceed at a chosen rate.
 
-    Created by `Model.alarm`. An alarm begins when the cumulative sum of evidence for the unknown, c_t = max(0, c_{t-1}
-    + log w_*), is above ``sum_level``, or log w_* itself is above ``frame_level``. It ends after ``hold_off`` time
-    steps below both. The sum is at most 1 nat above its level, so that long alarms end without delay.
+    Created by `Model.alarm`. An alarm begins when the cumulative sum of evidence for the unknown,
+    c_t = max(0, c_{t-1} + log w_*), is above ``sum_level``, or log w_* itself is above ``frame_level``. It ends after
+    ``hold_off`` time steps below both. The sum is at most 1 nat above its level, so that long alarms end without delay.
 
     Attributes
     ----------

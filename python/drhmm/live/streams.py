@@ -180,8 +180,8 @@ class Stream(_Live):
             The sample; with None or a NaN in it, it is missing. A mapping needs a number or None for every column of
             the model; other columns are ignored.
         dt : int
-            Steps of the chain since the last sample, at least 1; the first sample is at the start with 1. Gaps of any
-            length are exact and cheap. Windows do not reach across gaps.
+            Steps of the chain since the last sample, at least 1; for the first sample, 1 is the start of the sequence.
+            Gaps of any length are exact and cheap. Windows do not reach across gaps.
 
         Returns
         -------

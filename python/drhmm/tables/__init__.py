@@ -1,1 +1,1 @@
-"""Reading of table rows, and the result columns beside them."""
+"""Rows, result columns and stretches of tables."""
