@@ -317,7 +317,7 @@ def explain(
     model, df, sequence, time, step, features, n_threads
         As in `predict`; give all rows of the sequence, as the past and the future count.
     row : int
-        The position of the row in the table, from 0, not its index.
+        The position of the row in the table, counted from 0 (not its index).
 
     Returns
     -------

@@ -261,7 +261,7 @@ def _add_suggest(commands: Commands) -> None:
         "suggest",
         "suggest stretches of a table to label next",
         "Write the stretches whose labels would help the model most, the most helpful first: uncertain ones that\n"
-        "resemble many others. They have the numbers (from 0) and times of their first and last rows.",
+        "resemble many others. The output has the numbers (from 0) and times of first and last rows.",
         "drhmm suggest walks.drhmm new.csv --stretches 5 --length 20",
     )
     _add_model_and_columns(command)

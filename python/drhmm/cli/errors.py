@@ -13,8 +13,8 @@ def one_line(error: object) -> str:
 IN_FLAGS = {
     "novelty=True": "--novelty",
     "; use sigma='default' and rho='default', or numbers": ": give more rows",
-    "see novelty_columns, or the columns of an alarm's episodes for the columns that make a time step unknown": "the "
-    "events of drhmm stream --false-alarms show the columns that make a row unknown",
+    "novelty_columns and an alarm's episodes show the columns that make a time step unknown": "the events of drhmm "
+    "stream --false-alarms show the columns that make a row unknown",
 }
 
 

@@ -64,8 +64,8 @@ def _replace(target: Path, data: bytes | memoryview) -> None:
 def reserve(path: str | os.PathLike[str]) -> contextlib.AbstractContextManager[Any]:
     """Reserve `path` for this process as long as the returned file is open.
 
-    If another process holds it, raise BlockingIOError. The lock file is in the folder for temporary files, as a killed
-    process leaves it behind.
+    If another process holds it, raise BlockingIOError. The lock file is in the folder for temporary files, because
+    killed processes leave it behind.
     """
     if fcntl is None:
         return contextlib.nullcontext()

@@ -236,8 +236,8 @@ def rank_columns(model: Model, sequences: Sequences, n_frames: int, random_state
 def _check_choice(model: Model) -> None:
     if model.n_states < 2:
         raise ValueError(
-            "a model of one state has no choice to explain; see novelty_columns, or the columns of an alarm's episodes "
-            "for the columns that make a time step unknown"
+            "a model of one state has no choice to explain; novelty_columns and an alarm's episodes show the columns "
+            "that make a time step unknown"
         )
 
 

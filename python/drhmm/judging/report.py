@@ -233,7 +233,7 @@ def _square(n_states: int) -> tuple[Figure, Axes]:
 
 
 def _roc(evaluation: Evaluation) -> Picture | None:
-    """Draw ROC curves of the classes that occur with others; None if there are none."""
+    """Draw ROC curves of the classes; None if only one of them occurs."""
     known = evaluation.truth != UNKNOWN
     figure = Figure(figsize=(4.8, 4.8), layout="constrained")
     found = roc_of_classes(figure.subplots(), evaluation.truth[known], evaluation.posteriors[known], evaluation.labels)

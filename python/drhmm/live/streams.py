@@ -132,7 +132,7 @@ class Stream(_Live):
     lag : int
         0 for filtering. With lag L, a time step is answered L time steps later, given these, too.
     alarm : Alarm, optional
-        The alarm to raise, without the lag; by default that of `Model.with_alarm`.
+        The alarm to raise, without waiting for the lag; by default that of `Model.with_alarm`.
 
     Examples
     --------

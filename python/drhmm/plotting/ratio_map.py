@@ -35,8 +35,8 @@ def ratio_map(
 
     Notes
     -----
-    With A = [[a, 1 - a], [1 - a, a]], the ratio r = r(t-1) becomes (a r + 1 - a) / ((1 - a) r + a). For a = 1/2,
-    it is 1, for a = 1 it is r, and otherwise it is between (1 - a) / a and its inverse.
+    With A = [[a, 1 - a], [1 - a, a]], the ratio r = r(t-1) becomes (a r + 1 - a) / ((1 - a) r + a). It is 1 for
+    a = 1/2, r for a = 1, and otherwise between (1 - a) / a and its inverse.
 
     Examples
     --------
