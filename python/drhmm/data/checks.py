@@ -26,7 +26,7 @@ ROW_SUM_TOLERANCE = 1e-8
 #: The dtype of the native core: float64 in native byte order.
 NATIVE = np.dtype(np.float64)
 
-#: Larger numbers are refused where squares or sums of them would overflow.
+#: The largest number allowed where squares or sums would overflow.
 LARGEST = 1e100
 
 MOST_THREADS = 4096
@@ -48,19 +48,19 @@ def as_floats(values: Any, name: str) -> Array:
 
 
 def _has_text(array: npt.NDArray[Any]) -> bool:
-    """Test whether an object array holds text, which numpy would read as numbers."""
+    """Test whether an object array holds text, which numpy would parse as numbers."""
     return array.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in array.flat)
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise ValueError for masked arrays, also in a list; numpy would drop the mask."""
+    """Raise ValueError for masked arrays, alone or in a list: numpy drops the mask."""
     for part in values if isinstance(values, list | tuple) else (values,):
         if np.ma.isMaskedArray(part) and np.ma.getmaskarray(part).any():
             raise ValueError(f"{name} is a masked array with masked values; fill them first (NaN is a missing sample)")
 
 
 def _is_plain(values: Any) -> bool:
-    """Test whether the native core can take the array as it is, the usual case."""
+    """Test whether the native core can use the array without a copy."""
     if type(values) is not np.ndarray or values.dtype != NATIVE:
         return False
     flags = values.flags
@@ -68,10 +68,7 @@ def _is_plain(values: Any) -> bool:
 
 
 def as_matrix(values: Any, name: str, advice: str = "") -> Array:
-    """Convert to a C-contiguous, aligned float64 matrix; NaN and infinities pass.
-
-    ``advice`` ends the message about a wrong shape.
-    """
+    """Convert to a C-contiguous, aligned float64 matrix; allow NaN and infinities."""
     if _is_plain(values) and values.ndim == 2:
         return values  # type: ignore[no-any-return]
     if values is None:
@@ -100,7 +97,7 @@ def as_matrix(values: Any, name: str, advice: str = "") -> Array:
 
 
 def _as_array(values: Any, name: str, advice: str) -> npt.NDArray[Any]:
-    """Convert to a numpy array; name tensors that first need detaching or copying."""
+    """Convert to a numpy array; say how to convert tensors that numpy cannot read."""
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -144,7 +141,7 @@ class FrozenArrays:
 
 
 def as_samples(values: Any, name: str = "X") -> Array:
-    """Check a matrix of samples: at least one row and column, NaN but no infinities."""
+    """Check a matrix of samples: not empty and without infinities; allow NaN."""
     samples = as_matrix(
         values,
         name,
@@ -152,7 +149,7 @@ def as_samples(values: Any, name: str = "X") -> Array:
         "several sequences",
     )
     if samples.size == 0:
-        what = "feature" if len(samples) else "sample"  # the words of scikit-learn
+        what = "feature" if len(samples) else "sample"  # as in scikit-learn
         raise ValueError(f"{name} is empty: 0 {what}(s) (shape={samples.shape}) while a minimum of 1 is required.")
     infinite = _core.first_infinite(samples)
     if infinite >= 0:
@@ -162,10 +159,7 @@ def as_samples(values: Any, name: str = "X") -> Array:
 
 
 def as_sample(values: Any, n_columns: int, name: str = "x") -> Array:
-    """Check one sample of a stream, shape (d,); None is a missing one.
-
-    The core checks for infinities.
-    """
+    """Check one sample (d,) of a stream, except for infinities; None is missing."""
     if values is None:
         return np.full(n_columns, np.nan)
     refuse_masked(values, name)
@@ -181,22 +175,19 @@ def as_sample(values: Any, n_columns: int, name: str = "x") -> Array:
 
 
 def as_values(values: Any, name: str) -> npt.NDArray[Any]:
-    """Convert labels or names to an array without merging different values.
-
-    The dtype is object if no numpy dtype can hold them all.
-    """
+    """Convert labels or names to an array, of objects if numpy would merge values."""
     refuse_masked(values, name)
     is_list = isinstance(values, list | tuple)
     array = _as_objects(values) if is_list and not _fit_together(values) else np.asarray(values)
     if array.dtype.kind == "f" and str(getattr(values, "dtype", "")).lower().startswith(("int", "uint")):
-        array = _as_objects(list(values))  # integers of a table beside nothing
+        array = _as_objects(list(values))  # integers of a table with missing values
     if is_list or array.dtype.kind == "O":
         _refuse_mixed_truth(values if is_list else array, name)
     return array
 
 
 def _fit_together(values: Sequence[Any]) -> bool:
-    """Test whether numpy keeps all values of a list, unlike 1 beside text."""
+    """Test whether numpy would keep every value of a list unchanged."""
     kinds = {type(value) for value in values}
     is_text = {issubclass(kind, str | bytes) for kind in kinds}
     if len(is_text) > 1 or type(None) in kinds:
@@ -216,7 +207,7 @@ def _as_objects(values: Sequence[Any]) -> npt.NDArray[Any]:
 
 
 def _refuse_mixed_truth(values: Any, name: str) -> None:
-    """Raise ValueError for True and False beside numbers: they equal 1 and 0."""
+    """Raise ValueError for a mix of booleans and numbers, as True equals 1."""
     kinds = {type(value) for value in values}
     truth = {bool, np.bool_}
     if kinds.isdisjoint(truth) or kinds <= truth:
@@ -246,10 +237,7 @@ def _stands_for_nothing(value: Any) -> bool:
 
 
 def as_lengths(lengths: Any, n_rows: int) -> Lengths:
-    """Check the lengths of sequences: positive, summing to the number of rows.
-
-    None is one sequence.
-    """
+    """Check lengths of sequences: positive, with n_rows as sum; None is one sequence."""
     if lengths is None:
         return [n_rows]
     refuse_masked(lengths, "lengths")
@@ -275,7 +263,7 @@ def as_steps(dt: Any, n_rows: int) -> Steps | None:
     try:
         steps = np.asarray(dt)
     except ValueError as error:
-        raise ValueError(f"dt must have one integer per row: shape {(n_rows,)}, got a list in which {error}") from None
+        raise ValueError(f"dt must have one integer per row: shape {(n_rows,)}, got a ragged list: {error}") from None
     if steps.shape != (n_rows,):
         raise ValueError(f"dt must have one integer per row: shape {(n_rows,)}, got shape {steps.shape}")
     if steps.dtype.kind not in "iu":
@@ -283,7 +271,7 @@ def as_steps(dt: Any, n_rows: int) -> Steps | None:
         found = wrong[0] if wrong else f"dtype {steps.dtype}"
         raise ValueError(f"dt must hold integers from 1 to {LONGEST_GAP}, one per row, got {found}")
     for row in np.flatnonzero((steps < 1) | (steps > LONGEST_GAP)):
-        raise ValueError(f"dt has {steps[row]} at row {row}: a row is 1 to {LONGEST_GAP} steps after the one before")
+        raise ValueError(f"dt has {steps[row]} at row {row}: a row is 1 to {LONGEST_GAP} steps after the previous row")
     checked: Steps = np.require(steps, dtype=np.int64, requirements=["C", "A"])
     return checked
 
@@ -293,10 +281,7 @@ def _is_step(value: Any) -> bool:
 
 
 def as_weights(values: Any, sequences: Any) -> Array:
-    """Check weights, one per row: finite, non-negative, not all zero.
-
-    The order is that of the sequences.
-    """
+    """Check weights of rows (finite, >= 0, not all 0) and order them by sequence."""
     lengths, n_rows = sequences.lengths, len(sequences.samples)
     if sequences.is_list:
         if not isinstance(values, list | tuple):
@@ -418,7 +403,7 @@ def check_searched(value: Any, name: str) -> None:
 
 
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
-    """Check that a value is one of some words."""
+    """Check that a value is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
@@ -442,7 +427,7 @@ def thread_count(n_threads: int | None) -> int:
 
 
 def as_json(value: Any) -> Any:
-    """Convert a setting to JSON; other objects become pairs, names or descriptions."""
+    """Convert a setting to JSON: dicts become pairs, and other objects their repr."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, np.generic | np.ndarray):
@@ -469,6 +454,6 @@ def checked_log_ratios(source: Any, frames: Array, n_states: int) -> Array:
 
 
 def without_evidence(log_ratios: Array) -> Array:
-    """Mark rows without evidence: the estimates of all classes are 0, so all w_ij = 1."""
+    """Replace rows of -inf, where all estimates are 0, by rows of 0: no evidence."""
     excluded = np.isneginf(log_ratios).all(axis=1, keepdims=True)
     return np.where(excluded, 0.0, log_ratios)

@@ -104,7 +104,7 @@ class Columns:
     ) -> Columns:
         """Choose columns for inference: the given ones, or those stored in the model.
 
-        With `by_place`, column names are only numbers.
+        With `by_place`, names are positions, which need not match the names of training.
         """
         sequence, time = (
             remembered(model, role, name, names, table, index)
@@ -121,7 +121,7 @@ class Columns:
 
     @property
     def marks(self) -> list[str]:
-        """The columns that are not samples."""
+        """The label, sequence and time columns."""
         return [name for name in (self.label, self.sequence, self.time) if name is not None]
 
     def remembered_by(self, model: Model, step: float | None) -> Model:
@@ -140,7 +140,7 @@ def remembered_step(model: Model) -> float | None:
 
 
 def step_as_text(settings: Mapping[str, Any]) -> str:
-    """The time of one step as a model stores it, and how times were written."""
+    """Describe the stored time of one step and the unit of times."""
     step, unit = settings.get("time_step"), settings.get("time_unit")
     if step is None:
         return "unknown"
@@ -149,7 +149,7 @@ def step_as_text(settings: Mapping[str, Any]) -> str:
 
 
 def checked_step(step: Step | None, time: str | None) -> float | None:
-    """Check the time of one step: positive, and only beside a time column."""
+    """Check the time of one step: positive, and only with a time column."""
     if step is not None and time is None:
         raise TableError(f"step={step!r} goes with time", on_command_line="--step goes with --time")
     return as_step(step)
@@ -176,7 +176,7 @@ def remembered(
 
 
 def remembered_hint(role: str) -> str:
-    """Advise the command line about a missing column that the model stores."""
+    """Return a hint for the command line about a missing column that a model stores."""
     otherwise = "" if role == "label" else f", or --no-{role}"
     return f". The model was learned with it as the {role}: use --{role}{otherwise}"
 
@@ -236,17 +236,14 @@ def refuse_equal_names(names: Sequence[Any], argument: str) -> None:
 
 
 def as_names(names: Any, argument: str = "features") -> list[Any]:
-    """Check that column names come as a list, not as one text."""
+    """Check that column names are a list, not a string."""
     if isinstance(names, str):
         raise ValueError(f"{argument} must be a list of columns, got the text {names!r}: write {argument}=[{names!r}]")
     return list(names)
 
 
 def check_text(names: Sequence[Any], argument: str) -> None:
-    """Raise ValueError for column names that are not text.
-
-    Numbers could be mistaken for places.
-    """
+    """Raise ValueError for column names other than strings, which could be positions."""
     if not all(isinstance(name, str) for name in names):
         raise ValueError(
             f"{argument} has columns with names that are not strings: {_shown([repr(name) for name in names])}; "

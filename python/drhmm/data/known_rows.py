@@ -1,4 +1,4 @@
-"""A sketch of training rows, with which an evaluation recognises them."""
+"""A sketch of training rows, by which an evaluation recognises them."""
 
 from __future__ import annotations
 
@@ -12,27 +12,21 @@ from .checks import Array, Lengths
 #: The entry of a model's settings with the sketch.
 LEARNED_ROWS = "learned_rows"
 
-#: Hashes in a sketch, rows that a hash is made of, and hashes that must be found again before anything is said.
+#: Hashes in a sketch, rows per hash, and the fewest matching hashes that count.
 N_HASHES, TOGETHER, FEWEST_FOUND = 128, 3, 4
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def sketch_of(samples: Array, lengths: Lengths) -> list[int]:
-    """Return the smallest hashes of neighbouring rows; repeated ones do not count.
-
-    A signal at rest repeats its rows.
-    """
+    """Return the smallest hashes that occur once; signals at rest repeat their rows."""
     hashes, counts = np.unique(_hashes(samples, lengths), return_counts=True)
     smallest: list[int] = hashes[counts == 1][:N_HASHES].tolist()
     return smallest
 
 
 def known_share(sketch: Sequence[int], samples: Array, lengths: Lengths) -> float:
-    """Estimate the share of rows that a model learned from by its sketch.
-
-    0 if too few can be compared.
-    """
+    """Estimate the share of training rows by a sketch; 0 if too few hashes match."""
     if len(sketch) < FEWEST_FOUND:
         return 0.0
     hashes = np.unique(_hashes(samples, lengths))
@@ -42,7 +36,7 @@ def known_share(sketch: Sequence[int], samples: Array, lengths: Lengths) -> floa
 
 
 def _hashes(samples: Array, lengths: Lengths) -> npt.NDArray[np.uint64]:
-    """48 bits for every stretch of neighbouring rows of one sequence."""
+    """Return 48-bit hashes of all stretches of rows within sequences."""
     bits = np.where(np.isnan(samples), np.nan, samples + 0.0).view(np.uint64)
     rows = np.zeros(len(bits), dtype=np.uint64)
     for column in bits.T:

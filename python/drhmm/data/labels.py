@@ -18,7 +18,7 @@ Codes = npt.NDArray[np.int64]
 
 UNKNOWN = -1
 
-#: Rows needed to recognise a shuffled order, and standard errors that chance may make.
+#: The fewest rows for recognising a shuffled order, and the standard errors allowed for chance.
 FEWEST_SHUFFLED, SURE = 300, 3.0
 
 #: An integer as written in files.
@@ -37,10 +37,7 @@ class UnseenLabelError(ValueError):
 
 
 def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
-    """Return one label per row in the order of the sequences.
-
-    y is a list of arrays if X is one.
-    """
+    """Return one label per row, by sequence; y is a list of arrays if X is one."""
     if sequences.is_list:
         if not isinstance(y, list | tuple) or len(y) != len(sequences.lengths):
             raise ValueError(f"y must be a list of {len(sequences.lengths)} label arrays, one per sequence in X")
@@ -51,7 +48,7 @@ def as_labels(y: Any, sequences: Sequences) -> npt.NDArray[Any]:
             raise ValueError(f"y mixes labels of different kinds: {', '.join(str(part.dtype) for part in parts[:5])}")
         for k, (part, length) in enumerate(zip(parts, sequences.lengths, strict=True)):
             if part.shape != (length,):
-                raise ValueError(f"y[{k}] must have shape {(length,)} as X[{k}] has rows, got {part.shape}")
+                raise ValueError(f"y[{k}] must have shape {(length,)}, a label per row of X[{k}], got {part.shape}")
         together = np.concatenate(parts)
         for k, part in enumerate(parts):
             is_lost = part.dtype.kind == "i" and together.dtype.kind != "i"
@@ -89,10 +86,9 @@ def bridged(codes: Codes, lengths: Lengths) -> Codes:
 
 
 def is_known(labels: npt.NDArray[Any], allow_one: bool, unknown: Any = "auto") -> npt.NDArray[np.bool_]:
-    """False where a label `is_missing`, or is `unknown`.
+    """Mark the known labels: neither missing nor equal to `unknown`.
 
-    "auto" is -1 among integers, unless they are -1 and 1 and nothing else, which are two classes, and one class is not
-    enough, and empty text. None is no label.
+    "auto" means empty text, and -1 among integers, except if -1 and 1 are the only labels and one class is not enough.
     """
     known = ~is_missing(labels)
     if isinstance(unknown, str) and unknown == "auto":
@@ -149,10 +145,7 @@ def learn_classes(
 
 
 def _refuse_two_unknowns(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_], sequences: Sequences) -> None:
-    """Raise ValueError for -1 beside None or NaN, as -1 may mean unknown, too.
-
-    Labels -1 and 1 alone are two classes.
-    """
+    """Raise ValueError for -1 beside None or NaN, except as one of the classes -1, 1."""
     if labels.dtype.kind not in "fO" or known.all():
         return
     minus = [isinstance(label, int | float | np.number) and label == UNKNOWN for label in labels.tolist()]
@@ -165,7 +158,7 @@ def _refuse_two_unknowns(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_],
 
 
 def as_classes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Match labels of a file to classes: 1, 1.0 and "1" are equal, and so on."""
+    """Match labels of a file to classes; 1, 1.0 and "1" are equal."""
     if labels.dtype.kind in "mM":
         return labels
     meant = {_spelled(known): known for known in classes.tolist()} | {str(known): known for known in classes.tolist()}
@@ -177,12 +170,12 @@ def as_classes(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArr
 
 
 def plain_labels(classes: npt.NDArray[Any]) -> list[Any]:
-    """Convert labels to plain Python values; times stay numpy values, without loss."""
+    """Convert labels to Python values, except dates, which could lose digits."""
     return list(classes) if classes.dtype.kind in "mM" else classes.tolist()
 
 
 def warn_of_shuffled_rows(sequences: Sequences, codes: Codes, n_classes: int) -> None:
-    """Warn if neither labels nor samples depend on the row before."""
+    """Warn if neither labels nor samples depend on the previous row."""
     inside = np.ones(len(codes), dtype=bool)
     inside[np.cumsum([0, *sequences.lengths[:-1]])] = False
     rows = np.flatnonzero(inside)
@@ -198,8 +191,8 @@ def warn_of_shuffled_rows(sequences: Sequences, codes: Codes, n_classes: int) ->
     follows = np.abs(np.mean(samples[rows] * samples[rows - 1], axis=0)) / spread
     if (follows < SURE / math.sqrt(len(rows))).all():
         warn(
-            "neither labels nor samples depend on those of the row before, as in rows that were shuffled: give rows in "
-            "the order of time, and hold out whole sequences or stretches of time instead of single rows"
+            "neither labels nor samples depend on the previous row, as if rows had been shuffled: give rows in the "
+            "order of time, and hold out whole sequences or stretches of time instead of single rows"
         )
 
 

@@ -25,13 +25,12 @@ from .checks import (
 from .columns import check_text, refuse_equal_names
 
 
-@dataclass(slots=True)  # frozen ones take three times as long to make
+@dataclass(slots=True)  # a frozen class would take three times as long to create
 class Sequences:
     """Samples of whole sequences, one after the other.
 
-    ``order`` is the permutation that brought interleaved rows together, or None; ``is_list`` remembers that X was a
-    list of arrays. ``dt`` holds the steps of the chain that lead to each row, None where they are all 1, and ``times``
-    when rows were, if that is known.
+    ``order`` is the permutation that sorted interleaved rows by sequence, or None; ``is_list`` is set if X was a list
+    of arrays. ``dt`` holds the steps of the chain before each row (None: all 1), ``times`` the times of rows, if known.
     """
 
     samples: Array
@@ -44,7 +43,7 @@ class Sequences:
 
     @property
     def is_single(self) -> bool:
-        """Whether X was float32, so that results are, too."""
+        """Whether X was float32; results are then float32, too."""
         return self.dtype == np.float32
 
     @property
@@ -105,7 +104,7 @@ class Sequences:
     def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Bring rows back into the caller's order, as a list of arrays if X was one.
 
-        The type is that of the usual case, an array: a list has the same elements, and users should not have to cast.
+        The annotation covers the usual case, an array, so that users need not cast.
         """
         if self.order is not None:
             restored = np.empty_like(values)
@@ -161,7 +160,7 @@ def is_table(values: Any) -> bool:
 def feature_names_of(X: Any, argument: str = "X") -> tuple[str, ...] | None:
     """Return the column names of X, a table, a list of tables or a row; or None.
 
-    Names are text, and different from one another. The numbers 0..d-1 in order, which pandas gives, are no names.
+    Names must be distinct strings. The default columns 0..d-1 of pandas do not count as names.
     """
     if type(X) is np.ndarray:
         return None
@@ -189,7 +188,7 @@ def as_array(values: Any) -> Any:
     if array.dtype.kind in "OUSM" and array.ndim == 2:
         _refuse_text_and_dates(array, column_names(values) or ())
     if array.dtype == object and hasattr(values, "isna"):
-        # pandas.NA has no number of its own.
+        # numpy cannot convert pandas.NA to a number.
         array = array.copy()
         array[np.asarray(values.isna(), dtype=bool)] = np.nan
     return array
@@ -202,7 +201,7 @@ def _refuse_text_and_dates(array: npt.NDArray[Any], names: Sequence[Any]) -> Non
             if isinstance(value, str | bytes):
                 raise ValueError(
                     f"column {name!r} holds text, {value!r} at row {row}, and samples are numbers: leave it out, or "
-                    "make numbers of it"
+                    "convert it to numbers"
                 )
             if isinstance(value, date | np.datetime64):
                 raise ValueError(

@@ -20,7 +20,7 @@ from .user_warnings import warn
 #: Ticks per second of dates and durations.
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
-#: Seconds since 1970 at the begin of 1980 and of 2100: numbers between are times since 1970, whatever their unit.
+#: 1980 and 2100 in seconds since 1970: numbers between them, in any of the units, are times since 1970.
 YEARS = (315_532_800, 4_102_444_800)
 
 #: Seconds per unit of time.
@@ -43,12 +43,9 @@ Step: TypeAlias = "float | str | timedelta | np.timedelta64"
 
 
 class StepSeconds(float):
-    """The time of one step in seconds, for dates, durations and times since 1970.
+    """The time of one step in seconds, for dates, durations and times since 1970."""
 
-    `unit` is the unit of times since 1970.
-    """
-
-    unit = ""
+    unit = ""  # of times since 1970
 
 
 class Seconds(Fraction):
@@ -63,7 +60,7 @@ class WholeSeconds(int):
 
 
 def moment(value: Any) -> Any:
-    """Return an exact number: a number as it is, a date (ISO 8601) in seconds."""
+    """Return a time as an exact number: numbers unchanged, ISO 8601 dates in seconds."""
     try:
         is_number = isinstance(value, int | float | str) and not isinstance(value, bool) and "_" not in str(value)
         result = float(value) if is_number else math.nan
@@ -97,7 +94,7 @@ def _seconds(text: str) -> WholeSeconds | Seconds:
 
 
 def exact(times: list[Any]) -> npt.NDArray[Any]:
-    """Return times without loss: integers, dates, floats, or else objects."""
+    """Return an array of times without loss: integers, dates, floats or objects."""
     kinds = {type(time) for time in times}
     if kinds == {float}:
         return np.array(times)
@@ -113,12 +110,12 @@ def exact(times: list[Any]) -> npt.NDArray[Any]:
 
 
 def epoch_unit(first: float, last: float) -> str | None:
-    """Return the unit of numbers that are times of 1980 to 2100 since 1970, or None."""
+    """Return the unit in which numbers are times from 1980 to 2100, or None."""
     return next((unit for unit, ticks in TICKS.items() if YEARS[0] <= first / ticks <= last / ticks < YEARS[1]), None)
 
 
 def as_dates(times: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str | None]:
-    """Convert seconds to nanoseconds since 1970 to dates; also return the unit."""
+    """Convert times since 1970 in any unit to dates; also return the unit."""
     if times.dtype.kind not in "iuf" or len(times) == 0:
         return times, "dates" if times.dtype.kind in "OMm" else None
     unit = epoch_unit(float(times.min()), float(times.max()))
@@ -141,20 +138,14 @@ def in_seconds(time: Any, step: float) -> tuple[Any, float]:
 
 
 def seconds_of(text: str) -> float | None:
-    """Parse a time such as "7d", "1.5 hours" or "200ms"; None if invalid.
-
-    "d" is one day.
-    """
+    """Parse a time such as "7d", "d", "1.5 hours" or "200ms"; None if invalid."""
     found = _TIME.fullmatch(text.lower())
     unit = "" if found is None else _WORDS.get(found[2].removesuffix("s"), found[2])
     return None if found is None or unit not in UNITS else float(found[1] or 1) * UNITS[unit]
 
 
 def as_step(step: Any, name: str = "step") -> float | None:
-    """Parse the time of one step; None is unknown.
-
-    It is a positive number, a duration, or text such as "1s" or "200ms".
-    """
+    """Parse the time of one step: a positive number, a duration, text, or None."""
     if step is None:
         return None
     if isinstance(step, str):
@@ -164,7 +155,7 @@ def as_step(step: Any, name: str = "step") -> float | None:
                 f"{name} must be a positive number, or a number with a unit ({', '.join(UNITS)}), got {step!r}"
             )
         step = StepSeconds(seconds)
-    elif isinstance(step, timedelta):  # that of pandas is one
+    elif isinstance(step, timedelta):  # pandas.Timedelta, too
         step = StepSeconds(step.total_seconds())
     elif isinstance(step, np.timedelta64):
         step = StepSeconds(step / np.timedelta64(1, "s"))
@@ -178,8 +169,8 @@ _FRAMES = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(?:frames?|(?:time )?step
 def frames_of(value: Any, name: str, step: float | None, *, low: float, remedy: str = "step") -> float:
     """Convert a time to a number of time steps.
 
-    The time is a number, text such as "500 steps", or "7d" and "10 min" if the time of a step is known. `remedy`
-    names the argument that gives it, for the message.
+    The time is a number, text such as "500 steps", or "7d" and "10 min" if the time of a step is known. Otherwise the
+    error message suggests the argument `remedy`.
     """
     if not isinstance(value, str):
         return check_number(value, name, low=low, high=LARGEST)
@@ -199,18 +190,18 @@ def frames_of(value: Any, name: str, step: float | None, *, low: float, remedy: 
     return check_number(seconds / step, f"{name} of {value} in time steps", low=low, high=LARGEST)
 
 
-#: No warning below this share of unusual distances, or below this number: weekends are a fifth of business days.
+#: The largest share of unusual distances, and the fewest distances for a warning. (A fifth of business days follow a
+#: weekend.)
 MOST_OTHERS = 1 / 6
 FEWEST_DISTANCES = 10
 
-#: Rows that a column must increase along before it counts as a time column.
+#: The fewest rows along which a column must increase to be taken for a time column.
 FEWEST_RISES = 50
-
 
 #: Number of times to subtract at once.
 BLOCK = 1 << 16
 
-#: The largest step back of clocks at the end of summer time: an hour, less the time between two rows.
+#: The step back of clocks at the end of daylight saving time: an hour, less the time between two rows.
 AN_HOUR = (1800, 3600)
 
 
@@ -239,7 +230,7 @@ def usual_step(times: npt.NDArray[Any], lengths: Lengths) -> float:
     inside = np.flatnonzero(~_begins(lengths))
     differences = _differences(times[inside - 1], times[inside])
     if len(differences) == 0:
-        raise TimeError("no sequence has two rows: what is one step?")
+        raise TimeError("no sequence has two rows: the time of one step is unknown")
     if not np.median(differences) > 0:
         row = int(inside[np.flatnonzero(~(differences > 0))[0]])
         raise TimeError(_backwards(times[row - 1], times[row]), row)
@@ -249,8 +240,7 @@ def usual_step(times: npt.NDArray[Any], lengths: Lengths) -> float:
 def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float, name: str) -> Steps:
     """Count the steps before each row, 1 at the start of a sequence.
 
-    The step is in seconds where times are dates or durations. A warning, with the name of the column of times, tells of
-    a step that does not suit them.
+    The step is in seconds for dates and durations. Warns about a step that does not suit the column `name` of times.
     """
     if isinstance(step, StepSeconds) and times.dtype.kind not in "OMm":
         raise TimeError(f"times are numbers in no known unit, and a step of {step:g} s has one;")
@@ -278,15 +268,15 @@ def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float, name: str) -> S
 
 
 def warn_of_times_among_features(samples: Array, lengths: Lengths, names: Sequence[str], remedy: str) -> None:
-    """Warn of a feature that increases in every row of every sequence, as times do."""
+    """Warn about a feature that increases from row to row, as times do."""
     inside = np.flatnonzero(~_begins(lengths))
     if len(inside) >= FEWEST_RISES:
         rises = (samples[inside] > samples[inside - 1]).all(axis=0)
         if rises.any():
             name = names[int(rises.argmax())]
             warn(
-                f"the feature {name!r} increases from row to row, as a time does, and new data will be beyond "
-                f"all that was learned from: {remedy}"
+                f"the feature {name!r} increases from row to row, as a time does, and new data will be outside "
+                f"the range of training: {remedy}"
             )
 
 
@@ -300,8 +290,8 @@ def _warn_of_unsuitable_step(steps: Array, step: float, in_seconds: bool, name: 
     usual = "" if median == f"{step:g}{unit}" else f", whose median distance is {median}"
     warn(
         f"column {name!r}: a step of {step:g}{unit} does not suit the times{usual}: {shares[0]:.1%} of the rows come "
-        f"after a gap, and {shares[1]:.1%} are closer than half a step to the one before. Give another step, or no "
-        "column of times if rows follow one another all the same, such as business days"
+        f"after a gap, and {shares[1]:.1%} are closer than half a step to the previous one. Give another step, or no "
+        "column of times if the gaps mean nothing, such as weekends between business days"
     )
 
 

@@ -18,7 +18,7 @@ from ..data.checks import shown, thread_count
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Names of our settings in other packages.
+#: Settings of other packages, and their names here.
 OTHER_NAMES = {
     "n_components": "n_states",
     "n_clusters": "n_states",
@@ -28,7 +28,7 @@ OTHER_NAMES = {
     "n_jobs": "n_threads",
 }
 
-#: Arguments of `drhmm.dataframes`, which finds the columns by itself.
+#: Arguments of the functions in `drhmm.dataframes`.
 OF_TABLES = ("label", "sequence", "time", "step", "features")
 
 
@@ -43,7 +43,7 @@ def _refuse_places(method: Callable[..., Any], most: int, arguments: tuple[Any, 
         meant, value = "lengths" if numbers.dtype.kind in "iu" else "sequence_id", numbers.tolist()
     name = type(arguments[0]).__name__ if method.__name__ == "__init__" else method.__name__
     hint = f"did you mean {name}({taken}, {meant}={shown(value, 30)})?"
-    raise TypeError(f"{name} takes {taken} by place and everything else by name: {hint}")
+    raise TypeError(f"{name} takes {taken} by position and everything else by name: {hint}")
 
 
 def _unknown(method: Callable[..., Any], instance: Any, name: str, known: Sequence[str]) -> str:
@@ -77,10 +77,7 @@ def by_name(method: Callable[P, R]) -> Callable[P, R]:
 
 @lru_cache(maxsize=1)
 def _controller(n_modules: int) -> Any:
-    """Return the libraries with threads; search again after new imports only.
-
-    A search takes milliseconds.
-    """
+    """Find the libraries with threads once per set of modules: it takes milliseconds."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
