@@ -564,7 +564,7 @@ class TestConstantColumns:
     def test_are_as_if_they_were_not_there_even_if_they_change_later(self, value):
         settings = {"ratio": "least-squares", **self.SETTINGS}
         expected = DensityRatioHMM(**settings).fit(self.X, self.Y).predict_proba(self.NEW)
-        with pytest.warns(UserWarning, match="X is constant, or differs by rounding only, in column 1: what"):
+        with pytest.warns(UserWarning, match="X is constant, or differs by rounding only, in column 1: a column"):
             fitted = DensityRatioHMM(**settings).fit(np.insert(self.X, 1, value, axis=1), self.Y)
         switched = np.insert(self.NEW, 1, np.arange(len(self.NEW)) % 2, axis=1)
         assert_allclose(fitted.predict_proba(switched), expected, rtol=1e-10, atol=1e-12)
@@ -573,7 +573,7 @@ class TestConstantColumns:
     def test_say_nothing_to_a_pool_even_if_they_change_later(self, value):
         X = np.insert(self.X, 1, value, axis=1)
         X[::2, 1] = np.nextafter(value, 1)
-        with pytest.warns(UserWarning, match="X is constant, or differs by rounding only, in column 1: what"):
+        with pytest.warns(UserWarning, match="X is constant, or differs by rounding only, in column 1: a column"):
             fitted = DensityRatioHMM(**self.SETTINGS, evidence_scale=[0.5, 0.5, 0.5]).fit(X, self.Y)
         switched = np.insert(self.NEW, 1, np.arange(len(self.NEW)) % 2, axis=1)
         same = np.insert(self.NEW, 1, value, axis=1)

@@ -173,5 +173,5 @@ class TestStationaryDistribution:
         assert_array_equal(recursion.stationary_distribution([[0.5, 0.5], [0.0, 1.0]]), [0.0, 1.0])
 
     def test_refuses_a_chain_of_parts_that_never_meet(self):
-        with pytest.raises(ValueError, match="in state 0 never comes to state 1"):
+        with pytest.raises(ValueError, match="states 0 and 1 never reach each other"):
             recursion.stationary_distribution(np.eye(2))

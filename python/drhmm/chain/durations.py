@@ -1,4 +1,4 @@
-"""Durations: a state is a row of stages with the same evidence."""
+"""Durations: a state is a sequence of stages with the same evidence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PULL = 2.0
 class Durations:
     """The stages of all states, which give the distributions of stays.
 
-    A stay goes through the stages of its state in order. It leaves the state from the last one.
+    A stay goes through the stages of its state in order and leaves it from the last one.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Durations:
                 f"stay must have shape {(int(sizes.sum()),)} and skip {sizes.shape}, "
                 f"got {self.stay.shape} and {self.skip.shape}"
             )
-        # A stage that never ends is the only one of its state, and the state is never left.
+        # Only the single stage of a state that is never left may last forever.
         longest = np.where(np.repeat(sizes, sizes) == 1, 1.0, np.nextafter(1.0, 0.0))
         for name, values, high in (("stay", self.stay, longest), ("skip", self.skip, np.ones(len(sizes)))):
             wrong = np.flatnonzero(~((values >= 0) & (values <= high)))
@@ -107,10 +107,7 @@ class Durations:
 
     @property
     def shape(self) -> Sizes:
-        """Number of repeatable stages per state, shape (S,).
-
-        1 is geometric; larger shapes are more regular.
-        """
+        """Repeatable stages per state, (S,): 1 is geometric, more are more regular."""
         can_last = np.add.reduceat((self.stay > 0).astype(np.int64), np.cumsum(self.sizes) - self.sizes)
         return np.maximum(can_last, 1)
 
@@ -150,7 +147,7 @@ def check_stages(stages: Durations, transmat: Array) -> None:
     fits = np.where(stages.sizes > 1, leaving_rates(transmat) > 0, np.isclose(stay, diagonal, 0, 1e-8))
     for state in np.flatnonzero(~fits):
         raise ValueError(
-            f"state {state} has {stages.sizes[state]} stages, the last of which stays with {stay[state]:g}, "
+            f"the last of the {stages.sizes[state]} stages of state {state} stays with {stay[state]:g}, "
             f"but transmat has {diagonal[state]:g} on its diagonal"
         )
 
@@ -158,9 +155,9 @@ def check_stages(stages: Durations, transmat: Array) -> None:
 def stages_of(transmat: Array, shape: Sizes, minimum: Sizes) -> Durations:
     """Choose stages that have the mean stays of a transition matrix.
 
-    State i leaves at a step with 1 - A_ii on average. It has ``shape[i]`` equal stages. Where ``minimum[i]`` is above
-    1, stages that are certain to advance stand in front until there are so many, and every stay passes all of them; a
-    mean stay below the minimum is raised to it.
+    State i has the mean stay 1 / (1 - A_ii) and ``shape[i]`` equal stages. If ``minimum[i]`` is above 1, stages that
+    always advance come first, up to ``minimum[i]`` stages in all, and every stay passes all of them. A mean stay below
+    the minimum is raised to it.
     """
     away = leaving_rates(transmat)
     sizes, stay, skip = [], [], np.zeros(len(transmat))
@@ -185,8 +182,8 @@ def stages_of(transmat: Array, shape: Sizes, minimum: Sizes) -> Durations:
 class Stays:
     """Counts of observed stays, which add up over blocks.
 
-    Row k of ``kinds`` is (state, length, was entered, was left): the start is unknown for a stay that is the first of
-    a sequence, or the end of one that is the last. ``counts[k]`` is how many of the kind there are.
+    Row k of ``kinds`` is (state, length, was entered, was left), and ``counts[k]`` the number of such stays. The first
+    stay of a sequence has an unknown start, and the last one an unknown end.
     """
 
     kinds: npt.NDArray[np.int64]
@@ -235,7 +232,7 @@ class Stays:
     def log_likelihood(self, k: int, minimum: int, mean: float) -> float:
         """Log likelihood of the stays of a state with the given stages and mean.
 
-        The first stay of a sequence counts as one that began there: if it was cut, it speaks for fewer stages.
+        The first stay of a sequence counts as one that began there: if it was cut, it favours fewer stages.
         With p the probability to advance, r stages take n steps with p C(n-1, r-1) p^(r-1) (1-p)^(n-r), and n or more
         with sum_{j<r} C(n-1, j) p^j (1-p)^(n-1-j).
         """
@@ -244,7 +241,7 @@ class Stays:
         length, left = self.kinds[:, 1] - forced, self.kinds[:, 3] == 1
         terms = _log_binomial(length - 1, k, advance)
         survived = np.where((length < 1)[:, None], 0.0, np.logaddexp.accumulate(terms, axis=1))
-        # From r = 1..k stages before the end; a stay passes all of them, or enters at the last.
+        # Columns are for r = 1..k stages: a stay passes all k, or enters at the last.
         logs = np.where(left[:, None], np.log(advance) + terms, survived)
         with np.errstate(divide="ignore"):
             logs = np.logaddexp(np.log(1 - skip) + logs[:, -1], np.log(skip) + logs[:, 0])
@@ -293,20 +290,14 @@ class DurationRules:
         return allowed[int(np.argmax(scores))]
 
     def stages(self, transmat: Array, shapes: Sizes) -> Durations | None:
-        """Build durations with these shapes and the mean stays of `transmat`.
-
-        None if all stays are geometric.
-        """
+        """Build durations from mean stays and shapes; None if all stays are geometric."""
         if (np.maximum(shapes, self.minimum) == 1).all():
             return None
         return stages_of(transmat, shapes, self.minimum)
 
 
 def minimum_stays(min_duration: Any, classes: npt.NDArray[Any]) -> Sizes:
-    """Return the minimum stay of each class, (S,).
-
-    The argument is one number, a dict by label, or one number per class.
-    """
+    """Return minimum stays (S,) from one number, a dict by label, or a list."""
     n_states = len(classes)
     if min_duration is None:
         return np.ones(n_states, dtype=np.int64)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StageChain:
-    """A native chain with the interface of states; stages stay inside."""
+    """A native chain whose interface has states only; stages are hidden."""
 
     native: _core.Chain
 
@@ -30,7 +30,7 @@ class StageChain:
         novelty: Novelty | None = None,
         prior: Array | None = None,
     ) -> StageChain:
-        """Build the chain of a model; the unknown returns to states by `prior`."""
+        """Build the chain of a model; the unknown returns to known states by `prior`."""
         if novelty is None or prior is None:
             if stages is None:
                 return cls(_core.Chain(transmat, startprob))

@@ -31,8 +31,8 @@ class ChainRules:
     """Rules for transition and start probabilities.
 
     ``prior`` is the pseudo-count of each transition, -inf where it is forbidden; ``transmat`` and ``startprob`` are
-    given where they are not learned. ``weights`` (S,) say how much a transition into each state counts. ``durations``
-    say how stays follow from the same labels. ``initial`` are the transitions that EM begins with, if they are given.
+    given, or None to learn them. ``weights`` (S,) multiply the counts of transitions into each state. ``durations`` are
+    the rules for stays. ``initial`` is the transition matrix that EM begins with, if given.
     """
 
     prior: Array
@@ -91,8 +91,8 @@ class ChainRules:
     def regular(self, transmat: Array, counts: Array, shapes: Sizes) -> Array:
         """Keep the mean stays of shaped states free of pseudo-counts.
 
-        Some pseudo-counts hardly matter for geometric stays, but a regular stay of another length is very improbable.
-        Given transitions and weights of classes are meant to change the mean: they do.
+        Pseudo-counts hardly matter for geometric stays, but a regular stay far from its mean is very improbable. Given
+        transitions and class weights are meant to change the mean, so they are kept.
         """
         if self.transmat is not None or (self.weights != 1).any():
             return transmat
@@ -109,10 +109,7 @@ class ChainRules:
         return replace(self, durations=replace(self.durations, learned=False))
 
     def learn(self, counts: Array, stays: Stays) -> tuple[Array, Durations | None]:
-        """Learn transitions and durations from complete labels.
-
-        Durations are None if all stays are geometric.
-        """
+        """Learn transitions and durations (None if geometric) from complete labels."""
         transmat = self.transition_probabilities(counts)
         every = np.full(self.n_states, 2)
         shapes = self.durations.shapes(self.regular(transmat, counts, every), stays)
@@ -142,7 +139,7 @@ def chain_rules(
     durations: DurationRules | None = None,
     transmat_init: Any = None,
 ) -> ChainRules:
-    """Check the settings of the chain; class weights count up to a common factor."""
+    """Check the settings of the chain; only ratios of class weights matter."""
     if not isinstance(transition_prior, list | tuple) and np.ndim(transition_prior) == 0:
         prior = np.full((n_states, n_states), check_number(transition_prior, "transition_prior", low=0, high=LARGEST))
     else:
@@ -217,8 +214,8 @@ class Tempering(FrozenArrays):
 def tempered(transmat: Array, startprob: Array, temper: float, prior: Array) -> tuple[Array, Array, Tempering | None]:
     """Return A', pi' and their `Tempering`; A, pi and None for a temper of 1.
 
-    The end weights have mean 0 under the class shares `prior`. A ValueError names a state that cannot be reached: such
-    a chain has no positive Perron vector.
+    The end weights have mean 0 under the class shares `prior`. Raises ValueError if a state cannot be reached: the
+    chain then has no positive Perron vector.
     """
     if temper == 1:
         return transmat, startprob, None
@@ -240,7 +237,7 @@ def tempered(transmat: Array, startprob: Array, temper: float, prior: Array) -> 
 def _perron_vector(weights: Array) -> Array:
     """Return the positive right Perron vector of an irreducible chain.
 
-    Repeated squaring of the average of the chain and the identity, so that periodic chains converge, too.
+    Squares the average of chain and identity repeatedly, so that periodic chains converge, too.
     """
     powers = np.eye(len(weights)) + weights / weights.sum(axis=1).max()
     for _ in range(60):
@@ -251,7 +248,7 @@ def _perron_vector(weights: Array) -> Array:
 
 
 def reachable(transmat: Array) -> npt.NDArray[np.bool_]:
-    """Mark the states (columns) that can be reached from each state (row) or are it."""
+    """Mark the states (columns) that each state (row) can reach, itself included."""
     reached = (transmat > 0) | np.eye(len(transmat), dtype=bool)
     for _ in range(len(transmat).bit_length()):
         reached = (reached.astype(np.float64) @ reached) > 0
@@ -259,16 +256,16 @@ def reachable(transmat: Array) -> npt.NDArray[np.bool_]:
 
 
 def unreachable(transmat: Array) -> tuple[int, int] | None:
-    """Return two states of which the second is unreachable from the first, or None."""
+    """Return states (i, j) with j unreachable from i, or None."""
     return next(((int(one), int(other)) for one, other in np.argwhere(~reachable(transmat))), None)
 
 
 def stationary_distribution(transmat: npt.ArrayLike) -> Array:
     """Long-run share of time in each state, without evidence, shape (S,).
 
-    The only p with p A = p; exact zeros where a chain does not come back to. A ValueError says if there are several
-    such p, because the chain falls into parts that never meet. By elimination without subtractions (Grassmann, Taksar
-    and Heyman): small probabilities keep all their digits.
+    The only p with p A = p; exact zeros for transient states. Raises ValueError if several p exist, because the chain
+    has parts that never meet. Computed by elimination without subtractions (Grassmann, Taksar and Heyman), so small
+    probabilities keep all their digits.
 
     Examples
     --------
@@ -294,13 +291,12 @@ def stationary_distribution(transmat: npt.ArrayLike) -> Array:
 
 
 def _recurrent(matrix: Array) -> npt.NDArray[np.int64]:
-    """Mark the recurrent states; a ValueError if they fall into several parts."""
+    """Return the recurrent states, or raise ValueError if they form several parts."""
     reached = reachable(matrix)
     closed = [state for state in range(len(matrix)) if reached[reached[state], state].all()]
     for state in closed:
         if not reached[closed[0], state]:
             raise ValueError(
-                f"transmat has no single stationary distribution: a chain that is in state {closed[0]} never comes to "
-                f"state {state}, nor back"
+                f"transmat has no single stationary distribution: states {closed[0]} and {state} never reach each other"
             )
     return np.array(closed, dtype=np.int64)

@@ -21,7 +21,7 @@ SMALLEST_SHARE = 1e-290
 def among_known(posteriors: Array, n_states: int, row_of: Callable[[int], int] = int) -> Array:
     """Condition posteriors on the known states; the unknown is the last column.
 
-    A ValueError names the row, as `row_of` its place, without probability for the known states.
+    Raises ValueError, with the row `row_of` its position, if the known states have no probability.
     """
     if posteriors.shape[-1] == n_states:
         return posteriors
@@ -34,10 +34,10 @@ def among_known(posteriors: Array, n_states: int, row_of: Callable[[int], int] =
 
 
 def none_known(row: int) -> str:
-    """Return the error for a row that leaves nothing for the known states."""
+    """Return the message for a row that leaves the known states no probability."""
     return (
-        f"at row {row} the unknown leaves the known states no probability that float64 can hold: there is nothing to "
-        "divide among them; use a smaller evidence_scale, or a chain that forbids less"
+        f"at row {row} the unknown leaves the known states no probability that float64 can hold; use a smaller "
+        "evidence_scale, or a chain that forbids less"
     )
 
 

@@ -19,7 +19,7 @@ WINDOWS = (5, 17, 65)
 #: The longest window, in samples.
 LONGEST_WINDOW = 2**20
 
-#: The most columns of samples and statistics: the longest window goes first, then log changes, then log spreads.
+#: The most columns of samples and statistics. Above it, drop the longest windows, then log changes, then log spreads.
 MOST_STATISTICS = 120
 
 #: The most columns of a sample for a context.
@@ -33,7 +33,7 @@ MOST_SUMMED = 9
 MOST_OUTPUTS = 4000
 OUTPUT_STRETCH = 50
 
-#: Biases are this much above a quantile of outputs, so that rounding, in float32 too, decides no ties.
+#: Biases are this much above a quantile of outputs, so that rounding does not decide ties, even in float32.
 ABOVE_TIES = 1e-6
 
 #: Time steps with features in memory at once.
@@ -83,7 +83,7 @@ class Context(FrozenArrays):
     def blocks(
         self, samples: Array, lengths: Lengths, rows: npt.NDArray[np.int64] | None = None
     ) -> Iterator[tuple[slice, Array]]:
-        """Iterate over rows and their features in blocks, or near ascending `rows`."""
+        """Iterate over blocks of rows and their features: all rows, or those near `rows`."""
         if rows is None:
             stretches = [(0, len(samples))]
         else:

@@ -17,7 +17,7 @@ from ..data.user_warnings import warn
 #: Number of frames per centre to choose centres from; more frames are sampled first.
 CENTER_CANDIDATES = 50
 
-#: Range of a constant column, in roundings of its largest value.
+#: Largest range of a constant column, in rounding errors of its largest value.
 ROUNDINGS = 8
 
 #: Share of possible outliers at either end of a column, and the factor by which they must raise its standard deviation.
@@ -55,10 +55,9 @@ def learn_framing(
 ) -> Framing:
     """Learn the mean and standard deviation of every column.
 
-    `row_of` and `names` make error messages point at the user's rows and columns. A column whose values differ by
-    rounding only, to the given `precision`, is left out: its scale makes every value 0. With `resist_outliers`, a
-    standard deviation that depends on a hundredth of the values, or on a single one, is replaced by that of the other
-    values.
+    `row_of` and `names` make error messages point at the user's rows and columns. A column that is constant up to
+    rounding, at the given `precision`, gets a scale that makes every value 0. With `resist_outliers`, a standard
+    deviation that a hundredth of the values dominates is learned without them.
     """
     n_columns = samples.shape[1]
     for place, column in np.argwhere(np.abs(samples) > LARGEST):
@@ -79,11 +78,11 @@ def learn_framing(
         raise ValueError("X is constant in every column: there is nothing to learn from")
     offset, scale = _mean_and_deviation(shifted)
     for column in np.flatnonzero(~constant & ~(scale > 0)):
-        raise ValueError(f"X spreads too little in column {column}: its variance is below the range of double")
+        raise ValueError(f"X spreads too little in column {column}: its variance underflows in float64")
     if constant.any():
         warn(
-            f"X is constant, or differs by rounding only, in {columns_named(constant, names)}: what "
-            "never changed in training says nothing about the states, and predictions do not depend on it"
+            f"X is constant, or differs by rounding only, in {columns_named(constant, names)}: a column that never "
+            "changed in training carries no information about the states, and predictions do not depend on it"
         )
         offset[constant], scale[constant] = 0.0, LARGEST
     if resist_outliers:
@@ -94,7 +93,7 @@ def learn_framing(
         if ruled.any():
             warn(
                 f"X has values in {columns_named(ruled, names)} so far from all others that they alone "
-                "would make the standard deviation: it was learned without them"
+                "would dominate the standard deviation: it was learned without them"
             )
             offset, scale = np.where(ruled, inner_offset, offset), np.where(ruled, inner_scale, scale)
     return Framing(origin + offset, scale, window)
@@ -133,9 +132,9 @@ def choose_centers(
 ) -> Array:
     """Choose at most `n_basis` training frames as centres, as k-means++ does.
 
-    Each next centre is drawn with a probability that grows with the squared distance to the centres before it, so that
-    rare regions have centres, too, and results depend less on the seed than with a random subset. With too many frames,
-    each of the `classes` (N,) has a fair share of the candidates.
+    The probability of the next centre is proportional to the squared distance from its nearest centre so far. Rare
+    regions get centres, too, and results depend less on the seed than with a random subset. With too many frames, each
+    of the `classes` (N,) has a fair share of the candidates.
     """
     if n_basis >= len(frames):
         return frames.copy()
