@@ -19,7 +19,7 @@ from .unknown import NoveltyEvidence, beside
 
 @dataclass(frozen=True)
 class SourceEvidence:
-    """Evidence from fitted ratio sources of the user: frames here, ratios there."""
+    """The scaled sum of the log ratios of fitted sources of the user."""
 
     framing: Framing
     prior: Array

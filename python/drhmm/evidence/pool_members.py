@@ -1,8 +1,8 @@
 """Members of the pool: arrays for inference, learned from sums over frames.
 
-Each estimates q_i(y) = p(x = i | y) in its own way. A member learns from a dict of arrays, its sums, which add up over
-frames, blocks, folds and machines; their parameters (centres, edges, the origin) stay fixed. ``AXES`` has letters for
-the axes of arrays (B centres, D columns of a frame, S states, or products), ``NUMBERS`` the names of learned numbers.
+Each member estimates q_i(y) = p(x = i | y). It learns from sums, a dict of arrays that add up over frames, blocks,
+folds and machines if centres, edges and origin are fixed. ``AXES`` has letters for the axes of arrays (B centres, D
+columns of a frame, S states, or products), ``NUMBERS`` the names of learned numbers.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ NEGLIGIBLE = 1e-120
 #: Standard deviations at which the features of a context are clipped.
 MOST_DEVIATIONS = 10.0
 
-#: Columns of a frame up to which members learn how all of them depend on each other. Of more columns, those of one
-#: block only: of as many in Gaussians, and of fewer in additive ratios, whose features are eleven for each.
+#: The most columns of a frame that members learn jointly. More columns are cut into blocks: of the same size for
+#: Gaussians, and smaller ones for additive ratios, which have eleven features per column.
 MOST_JOINT, ADDITIVE_BLOCK = 200, 50
 
 #: Frames with features in memory at once.
@@ -93,8 +93,8 @@ class KernelMember(FrozenArrays):
 class AdditiveMember(FrozenArrays):
     """Additive least squares: lines within the range, and steps per decile.
 
-    q_i(y) = intercept_i + sum_j slope_ji (clip(y_j) - low_j) + the step of y_j's bin. Of many columns, blocks are
-    learned apart, and what each adds to the share of the class is added up.
+    q_i(y) = intercept_i + sum_j slope_ji (clip(y_j) - low_j) + the step of y_j's bin. Blocks of many columns are
+    learned separately, and their differences from the class share add up.
     """
 
     NAME: ClassVar[str] = "additive"
@@ -185,8 +185,8 @@ class AdditiveMember(FrozenArrays):
 class GaussianMember(FrozenArrays):
     """Class Gaussians: q_i(y) proportional to p_i N(y; mu_i, Sigma_i).
 
-    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames). Of many columns,
-    those of different blocks are independent in a class, and `whitening` has the columns of the block of each row.
+    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + .01 diag(variances of all frames). Blocks of many
+    columns are independent given the class; a row of `whitening` has the columns of its block.
     """
 
     NAME: ClassVar[str] = "gaussian"
@@ -354,7 +354,7 @@ def _variances(frames: Array) -> Array:
 def _whitening(covariances: Array, ridge: Array) -> Array:
     """Lower triangular W (S, D, D) with (covariance + diag(ridge))^-1 = W^T W.
 
-    Frames of later blocks with a much larger spread need a ridge that survives their rounding.
+    Later blocks of frames with a much larger spread need a ridge above their rounding errors.
     """
     for factor in 10.0 ** np.arange(0, 300, 2):
         try:

@@ -38,7 +38,7 @@ class PooledEvidence(FrozenArrays):
     log w_i(y) = sum_m kappa_m log max(q_i^(m)(y) / p_i, least_ratio) + (sum_m kappa_m) beta (log p_i - mean_j log p_j)
     with class shares p (`prior`), the exponents kappa_m of the members, and beta the `prior_shift`. Least squares alone
     is a pool of one. ``past`` has the context of the members `context` and `ahead`. ``novelty`` is the evidence for the
-    unknown; without it, the kernels leave the unknown as in the paper, with ``floor`` its smallest estimate.
+    unknown; without it, the unknown gets 1 minus the kernel estimates, as in the paper, and at least ``floor``.
     """
 
     framing: Framing
@@ -155,7 +155,7 @@ class PooledEvidence(FrozenArrays):
 
     @property
     def sees_novelty(self) -> bool:
-        """Whether there is evidence for the unknown, learned or left by kernels."""
+        """Whether there is evidence for the unknown, learned or from kernels."""
         return self.novelty is not None or self.kernel is not None
 
     @property

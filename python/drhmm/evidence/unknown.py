@@ -1,4 +1,4 @@
-"""Evidence for the unknown: two scores, their p-values, and e-values of these.
+"""Evidence for the unknown: two scores, their p-values and their e-values.
 
 G is minus the log density of a mixture of shrunk class Gaussians, K that of kernels on whitened frames. P-values come
 from normal frames that were scored without their own block.
@@ -28,7 +28,7 @@ JUDGES = 2000
 #: Candidate exponents of e-values, the largest first.
 SCALES = 2.0 ** -np.arange(7)
 
-#: How often densities are learned anew without the outliers found, at most.
+#: The most rounds of learning densities without the outliers found so far.
 MOST_ROUNDS = 3
 
 #: Blocks of each class, each scored by the others.
@@ -43,7 +43,7 @@ MOST_NUMBERS = 2**26
 #: Limit of distances, so that no square overflows; the native core has the same limit.
 FARTHEST = 1e100
 
-#: Limit of log w_* of one frame for alarms, as streams with one state report it.
+#: Limit of log w_* of one frame for alarms, as in streams with one state.
 HIGHEST = 230.0
 
 #: The most normal frames in the excursions of a model; the highest ones are kept.
@@ -55,8 +55,8 @@ class Excursions(FrozenArrays):
     """Excursions of normal frames: log w_* wherever c_t is above 0, for alarms.
 
     c_t = max(0, c_{t-1} + log w_*). Rows of ``places`` (n, 3) are excursions in order: sequence, first time step and
-    number of frames. Their log w_* follow one another in ``values``. Of excursions up to ``least``, some were not kept.
-    There were ``n_frames`` frames in all, beside ``n_outliers`` that were left out.
+    number of frames. ``values`` holds their log w_* one after the other. Some excursions no higher than ``least`` were
+    dropped. There were ``n_frames`` normal frames; ``n_outliers`` more were left out.
     """
 
     values: Array
@@ -69,7 +69,7 @@ class Excursions(FrozenArrays):
     def of(cls, log_evidence: Array, lengths: Lengths, dt: Steps | None = None, most: int | None = None) -> Excursions:
         """Find excursions in log w_* of whole sequences; NaN frames do not count.
 
-        `dt` has the time steps before each row; of the highest excursions at most `most` frames are kept.
+        `dt` has the time steps before each row; at most `most` frames are kept, those of the highest excursions.
         """
         judged = np.isfinite(log_evidence)
         is_normal = judged & ~(log_evidence > highest_normal(log_evidence[judged]))
@@ -193,9 +193,9 @@ class NoveltyEvidence(FrozenArrays):
     def by_column(self, frames: Array) -> Array:
         """Attribute log w_* of frames (n, D) to their columns, (n, D).
 
-        A Gaussian's squared distance is the sum of exact parts, (y - mu)_j (Sigma^-1 (y - mu))_j, here of the state
-        that explains the frame best. The part of a column in the kernels' score is the difference when the column is
-        left out of all distances. Each score's positive parts are scaled to its share of log w_*.
+        The squared distance of a Gaussian, that of the likeliest state, is the sum of (y - mu)_j (Sigma^-1 (y - mu))_j.
+        The part of a column in the kernel score is the difference when the column is left out of all distances. The
+        positive parts of each score are scaled to its share of log w_*.
         """
         frames = np.clip(frames, -FARTHEST, FARTHEST)
         scores = self.scores(frames)
@@ -268,10 +268,7 @@ def beside(known: Array, log_evidence: Array, shares: Array) -> Array:
 
 
 def shrinkage(centered: Array, weights: Array, covariance: Array, target: Array) -> float:
-    """Ledoit and Wolf's share of the target.
-
-    The variance of the covariance over its squared distance from the target.
-    """
+    """Ledoit and Wolf's share of the target: variance over squared distance from it."""
     mass = weights.sum()
     distance = float(((covariance - target) ** 2).sum())
     norms = (centered**2).sum(axis=1)
@@ -286,7 +283,7 @@ def learn_densities(
 ) -> Densities:
     """Learn class Gaussians and kernels from frames (N, D) and states (N, S).
 
-    The covariance that all classes share is shrunk to a multiple of the identity, that of each class to it.
+    The shared covariance is shrunk to a multiple of the identity, and that of each class to the shared one.
     """
     n_columns = frames.shape[1]
     mass = weights[:, None] * targets
@@ -403,8 +400,8 @@ def learn_novelty(
 ) -> NoveltyEvidence:
     """Learn densities, tables and scales from normal frames.
 
-    ``mean_novelty`` is the mean filtered probability of the unknown that log w_* of the frames (N,) gives; scales are
-    the largest at which it is at most ``most``. ``spread`` brings values of frames to all rows of the sequences.
+    ``mean_novelty`` maps log w_* of the frames (N,) to the mean filtered probability of the unknown; scales are the
+    largest with a mean of at most ``most``. ``spread`` brings values of frames to all rows of the sequences.
     """
     if targets.shape[1] * frames.shape[1] ** 2 > MOST_NUMBERS:
         raise ValueError(
@@ -423,7 +420,7 @@ def learn_novelty(
         judged &= ~is_outlier
         if not is_outlier.any():
             break
-        weights = np.where(is_outlier, 0.0, weights)  # densities that outliers widened would hide others
+        weights = np.where(is_outlier, 0.0, weights)  # outliers widen densities, which hides other outliers
     densities = learn_densities(frames, targets, weights, width, random_state)
     if not judged.any():
         scores, judged = densities.scores(frames, n_threads), weights > 0

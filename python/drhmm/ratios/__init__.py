@@ -2,7 +2,7 @@
 
 A ratio source is any object with two methods. ``fit(frames, targets)`` learns from frames (N, D) and targets (N, S),
 the probability of each state at each frame (one-hot for known labels). ``log_ratios(frames)`` returns log w_i(y) of new
-frames, (n, S), up to a constant per row. A source works with weights if its ``fit`` also takes `sample_weight`.
+frames, (n, S), up to a constant per row. A source supports weights if its ``fit`` also takes `sample_weight`.
 `DensityRatioHMM` copies a source before it fits it.
 """
 

@@ -74,10 +74,7 @@ class FromDensities(BaseEstimator):  # type: ignore[misc]
 
 
 class _BandwidthByCrossValidation(BaseEstimator):  # type: ignore[misc]
-    """Gaussian kernel density with the bandwidth of the best held-out likelihood.
-
-    Folds are contiguous blocks.
-    """
+    """Gaussian kernel density with the bandwidth of the best held-out likelihood."""
 
     BANDWIDTHS = tuple(np.logspace(-1.3, 0.5, 10))
 
@@ -114,7 +111,7 @@ def held_out_log_likelihoods(frames: Array, widths: Array) -> Array:
 class _ComponentsByBIC(BaseEstimator):  # type: ignore[misc]
     """Gaussian mixture with full covariances and the best BIC.
 
-    A single frame counts twice, as a covariance needs two; its Gaussian is as narrow as the regularisation.
+    A single frame counts twice, as a covariance needs two; regularisation sets the width of its Gaussian.
     """
 
     MOST = 8

@@ -1,7 +1,7 @@
 """Ratio sources, and their interface to learning.
 
-`RatioSource` is the interface for users. `Learner` adds the verbs of `learning/`: learn, hold out, follow soft labels.
-The sources of this package are learners; `Adapter` makes one of any other ratio source.
+`RatioSource` is the interface for users. `Learner` adds methods for `learning/`: learn, hold out, follow soft labels.
+The sources of this package are learners; `Adapter` wraps any other ratio source.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class Task:
 
     @property
     def typical_frames(self) -> Array:
-        """The drawn frames of positive weight, or all of those where none of them has any."""
+        """The drawn frames of positive weight, or all such frames without a drawn one."""
         judged = self.judged
         frames: Array = judged.frames[judged.weights > 0]
         return frames if len(frames) > 0 else self.frames[self.weights > 0]
@@ -235,7 +235,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Trained:
-    """A fitted source and its name in a pool; None for members with a context.
+    """A fitted source (None for members with a context) and its name in a pool.
 
     ``member`` has the arrays of a native member. ``held_out`` has the log ratios of the drawn frames, learned from the
     other folds, if requested.
@@ -257,7 +257,7 @@ class Updates(Protocol):
     def trained(self, targets: Array, hold_out: bool) -> list[Trained]:
         """Return the members after the last soft labels.
 
-        Without held-out log ratios, only those that took part in EM.
+        Without `hold_out`, only those that took part in EM.
         """
         ...
 

@@ -169,9 +169,9 @@ class Additive(MemberSource):
     Notes
     -----
     The features are 1, the value of each column clipped to the range of the training frames, and an indicator of its
-    decile. A ridge of 10 frames draws everything but the intercept to 0. One linear system serves all states; of more
-    than 200 columns, one for every 50, and what each adds to the share of a state is added up. A few frames suffice to
-    learn nearly linear evidence, and steps where a sensor switches.
+    decile. A ridge of 10 frames draws everything but the intercept to 0. One linear system serves all states; beyond
+    200 columns, there is one for every 50, and their differences from the share of a state add up. A few frames
+    suffice to learn nearly linear evidence, and steps where a sensor switches.
 
     Examples
     --------
@@ -209,9 +209,9 @@ class Gaussian(MemberSource):
 
     Notes
     -----
-    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + ridge diag(variances of all frames). Of more than
-    200 columns, those of different blocks of 200 are independent in a state. A few frames per state are enough. With
-    many frames, the kernels of a pool correct what is not Gaussian.
+    Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + ridge diag(variances of all frames). Beyond 200
+    columns, blocks of 200 are independent given the state. A few frames per state are enough. With many frames, the
+    kernels of a pool correct deviations from Gaussians.
 
     Examples
     --------
@@ -276,7 +276,7 @@ class LeastSquares(MemberSource):
     Parameters
     ----------
     n_basis, sigma, rho, floor, random_state, n_threads
-        As in `drhmm.DensityRatioHMM`. With more than 500 centres, the search for sigma and rho uses only so many.
+        As in `drhmm.DensityRatioHMM`. With more than 500 centres, the search for sigma and rho uses 500 of them.
 
     Attributes
     ----------
@@ -294,8 +294,8 @@ class LeastSquares(MemberSource):
     Notes
     -----
     With features ``phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2))``, Theta = (Phi^T Phi + rho N I)^-1 Phi^T M, and
-    w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), min(floor S, 1/2) n_i / N). Where nothing
-    fits, all ratios are 1.
+    w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), min(floor S, 1/2) n_i / N). Far from all
+    centres, all ratios are 1.
 
     Examples
     --------
@@ -420,7 +420,7 @@ class FactoredLeastSquares:
         if self._factor is not None:
             theta = self._factor.solve(moment)
         else:
-            # The printed rule puts the soft labels of class i into its own Gram matrix.
+            # The rule of the paper weights the Gram matrix of each class by its soft labels.
             factors = [self._regularized(np.ascontiguousarray(column)) for column in weighted.T]
             columns = [factor.solve(moment[:, [i]].copy()) for i, factor in enumerate(factors)]
             theta = np.ascontiguousarray(np.hstack(columns))

@@ -33,8 +33,7 @@ from .learner import (
 )
 from .least_squares import Additive, Gaussian, LeastSquares
 
-#: Initial scales of kernel, additive, Gaussian, context and ahead members in the search; those of the first three also
-#: without enough data.
+#: Scales of kernel, additive, Gaussian, context and ahead members: at the start of the search, and without enough data.
 START_SCALES = (0.5, 0.1, 0.5, 0.1, 0.1)
 USUAL_SCALES = (0.5, 0.0, 0.5, 0.0, 0.0)
 N_OF_FRAMES = 3
@@ -50,8 +49,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     sources : list of ratio sources, optional
-        By default `LeastSquares`, `Additive` and `Gaussian`. EM uses
-        the first source. The others learn from its final soft labels, if there are labels to judge their scales.
+        By default `LeastSquares`, `Additive` and `Gaussian`. EM uses the first source. The others learn from its final
+        soft labels, if there are labels to judge their scales.
     n_basis, sigma, rho, floor, random_state, n_threads
         Settings of the default sources, as in `drhmm.DensityRatioHMM`.
 
@@ -104,7 +103,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         return self.sources is None or all(as_learner(source).adds_up for source in self.sources)
 
     def learners(self) -> list[Learner]:
-        """Return the sources, not fitted; EM follows the first."""
+        """Return unfitted copies of the sources; EM follows the first."""
         random_state = random_state_of(self.random_state)
         if self.sources is None:
             kernels = LeastSquares(
