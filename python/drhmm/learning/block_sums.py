@@ -55,7 +55,7 @@ class Statistics:
 
     @classmethod
     def nothing(cls, evidence: PooledEvidence) -> Statistics:
-        """Return the statistics of no block."""
+        """Return empty statistics."""
         frames, no_codes = np.empty((0, evidence.framing.window * evidence.framing.n_columns)), np.empty(0, np.int64)
         counts = np.zeros((evidence.n_states, evidence.n_states)), np.zeros(evidence.n_states)
         return cls._of_frames(evidence, frames, no_codes, np.empty(0), *counts, Stays.of(no_codes, []))
@@ -95,7 +95,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class PartialFit:
-    """The statistics so far and the model from them; ``settings`` of the estimator."""
+    """The statistics so far, their model, and the settings of the estimator."""
 
     model: Model
     rules: ChainRules
@@ -116,8 +116,8 @@ class PartialFit:
             first = self.settings.get(name)
             if name.rpartition("__")[2] not in FREE and _comparable(first) != _comparable(now):
                 raise ValueError(
-                    f"{name} was {first!r} in the first block and is {now!r} now: partial_fit goes on with the "
-                    "settings of the first block; fit or a clone begins anew"
+                    f"{name} was {first!r} in the first block and is {now!r} now: partial_fit keeps the settings of "
+                    "the first block; fit or a clone starts again"
                 )
 
     def add(self, statistics: Statistics) -> PartialFit:
@@ -166,7 +166,7 @@ def sums_of_context(
 
 
 def pooled_evidence_of(model: Model) -> PooledEvidence:
-    """Build the evidence of members with sums."""
+    """Return the evidence of a model with a pool."""
     assert isinstance(model.evidence, PooledEvidence)
     return model.evidence
 
@@ -174,7 +174,7 @@ def pooled_evidence_of(model: Model) -> PooledEvidence:
 def _comparable(setting: Any) -> Any:
     """Convert a setting for ==; ratio sources and RandomStates become their types.
 
-    The settings of a source have names of their own. A RandomState changes with every use.
+    The settings of a source are compared by name, and a RandomState changes with every use.
     """
     if hasattr(setting, "__array__"):
         return as_json(np.asarray(setting))

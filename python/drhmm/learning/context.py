@@ -22,7 +22,7 @@ from .training_frames import TrainingFrames
 #: Candidate ridges over the number of frames; the held-out squared loss decides.
 RIDGES = (1e-3, 1e-2, 1e-1)
 
-#: Rows that the members of the context are learned from by `fit`, about: more than a hundred for each feature.
+#: The approximate number of rows from which `fit` learns the context members: over a hundred per feature.
 MOST_LEARNED = 50_000
 
 #: The least standard deviation of a feature.
@@ -42,10 +42,7 @@ def context_sums(
     """Sums of `context` and `ahead` for targets (T, S) and weights (T,).
 
     Rows of weight 0 do not count. `ahead` pairs the features of a row with the labels AHEAD rows before it, in one Gram
-    matrix with `context`. With `folds`, sums have one more axis, the first, for the folds.
-
-    `ahead` pairs the features of a row with the labels AHEAD rows before it, in one Gram matrix with `context`. With
-    `folds`, every sum has an axis more, the first, for the folds.
+    matrix with `context`. With `folds`, the first axis of all sums is for the folds.
     """
     n_folds = 1 if folds is None else int(folds.max()) + 1
     size, n_states = 1 + past.size, targets.shape[1]

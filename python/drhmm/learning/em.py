@@ -20,7 +20,7 @@ from .training_frames import TrainingFrames
 #: A state with fewer frames counts as empty.
 EMPTY = 1.0
 
-#: Learns from targets (N, S) of the complete frames and returns their log ratios (N, S).
+#: A function that learns from targets (N, S) of the complete frames and returns their log ratios (N, S).
 Update = Callable[[Array], Array]
 
 
@@ -63,8 +63,8 @@ def run_em(
     is the mean over frames of log sum_i p(x_t = i | y_1..y_{t-1}) w_i(y_t) with w_i(y) = p(y | i) / p(y): the log
     likelihood of the sequences over that of independent frames.
 
-    Shapes of durations are learned once, from the likeliest states when these have settled, or after half of the
-    iterations; EM then goes on with them.
+    Shapes of durations are learned once, from the likeliest states at convergence or after half of the iterations; EM
+    then continues with them.
     """
     targets = start
     counts, starts = start_counts(start, training)
@@ -110,7 +110,7 @@ def run_em(
         progress(done, done if converged else max_iter, f"gain {history[-1]:.4f}  change {change:.1e}")
     for state in sorted(empty):
         warn(
-            f"EM: state {state} ran out of frames on the way and was kept alive with the weight of one; "
+            f"EM: state {state} ran out of frames on the way and was kept with the weight of one frame; "
             "n_states may be too large for these data",
         )
     stages = rules.durations.stages(transmat, shapes)
@@ -118,7 +118,7 @@ def run_em(
 
 
 def clamped(targets: Array, labels: Array) -> Array:
-    """Replace targets (N, S) by known labels, which are one-hot or rows of zeros."""
+    """Replace targets (N, S) by labels, which are one-hot, or zeros where unknown."""
     return np.where(labels.any(axis=1, keepdims=True), labels, targets)
 
 

@@ -25,7 +25,7 @@ CONTEXTS = (10, 0, 3, 30)
 WIDTHS = (1.0, 0.5, 0.25, 0.125)
 #: Runs of k-means for each context and width.
 REPEATS = 3
-#: From twice so many rows on, k-means learns from every second row, from three times so many on from every third.
+#: K-means learns from every n-th row if there are at least n times this number.
 LEAST_CLUSTERED = 1000
 #: Centres of the features for k-means.
 START_CENTERS = 100
@@ -44,8 +44,7 @@ def best_starts(
 ) -> list[Array]:
     """Return the `n_starts` candidates with the largest gain, best first.
 
-    Each runs for `n_trials` iterations. The start from labels, the last one, is always among them, as its states mean
-    what the labels mean.
+    Each runs for `n_trials` iterations. The last start, from the labels, is always kept: its states match the labels.
     """
     gains: dict[int, float] = {}
     failure: ValueError | None = None
@@ -55,7 +54,7 @@ def best_starts(
             try:
                 trial = run_em(update, training, rules, start, max_iter=n_trials, tol=0.0, n_threads=n_threads)
                 gains[k] = trial.gain
-            except ValueError as error:  # this start leaves a state without the frames that the source needs
+            except ValueError as error:  # this start leaves a state with too few frames for the source
                 failure = error
     if not gains:
         assert failure is not None
@@ -72,8 +71,8 @@ def starts_from_features(
 ) -> list[Array]:
     """Soft labels from k-means on features of several widths and contexts.
 
-    Averages over neighbours separate states whose single frames overlap or surround each other. Clusters are named
-    after the known labels they agree with best, and the labelled frames alone give one more start.
+    Averages over neighbours separate states with overlapping frames. Clusters are numbered to agree best with the known
+    labels, and the labelled frames alone give one more start.
     """
     centers = choose_centers(training.frames, START_CENTERS, random_state, training.codes[training.rows])
     features = [

@@ -28,7 +28,7 @@ FEWEST_SEARCHED = 15
 CHAIN_ITERATIONS = 10
 
 #: EM must predict at least this many hidden runs, with at most this mean loss in nats, and be better than the labelled
-#: rows alone by this difference. The second bound matters most: where EM helps, it is almost always right.
+#: rows alone by this difference. The bound of the loss matters most: where EM helps, its loss is small.
 FEWEST_RUNS, LARGEST_LOSS, LEAST_LEAD = 5, 0.3, 0.01
 
 #: Lower limit of the posterior of a true state in the loss.
@@ -43,7 +43,7 @@ def learn_partly_labelled(
     random_state: np.random.RandomState,
     unlabelled: str,
 ) -> tuple[Learned, TrainingFrames, str]:
-    """Return the learned model, its training frames, and the reason for them.
+    """Return the learned model, its training frames, and the reason for the choice.
 
     With ``unlabelled="auto"``, half of the runs of labels are hidden in turn, and predicted by EM and by a model of the
     other half alone: -log max(posterior, .01), averaged over the rows of a run, then over runs.
@@ -63,7 +63,7 @@ def _learn_base(
 ) -> tuple[Learned, TrainingFrames]:
     """Learn from the labelled rows alone; neighbouring rows form sequences.
 
-    Where most labelled rows have no labelled neighbour, the transitions come from all rows, with the evidence fixed.
+    If most labelled rows have no labelled neighbour, transitions are learned from all rows with the evidence fixed.
     """
     alone = training.taken(training.codes != UNKNOWN)
     if len(alone.rows) < FEWEST_SEARCHED:
@@ -96,7 +96,7 @@ def _verdict(
     if folds is None:
         return False, "a state has too few labels to hide some of them"
     if run.max() + 1 < FEWEST_RUNS:
-        return False, f"{run.max() + 1} stretches of labels are too few to compare both ways, {FEWEST_RUNS} are needed"
+        return False, f"{run.max() + 1} stretches of labels are too few for a comparison, {FEWEST_RUNS} are needed"
     quiet = replace(settings, verbose=False)
     losses = np.zeros((2, run.max() + 1))
     with warnings.catch_warnings():
@@ -111,7 +111,7 @@ def _verdict(
                     (learn_unlabelled(learner, part, rules, quiet, random_state), part),
                     _learn_base(learner, part, rules, quiet),
                 )
-            except ValueError as error:  # a source that cannot learn from this few rows
+            except ValueError as error:  # the source needs more rows
                 return True, f"half of the labels are too few to learn from alone ({error})"
             for way, (learned, own) in enumerate(both):
                 posteriors = _posteriors(learned, own, training, settings.n_threads)
@@ -131,10 +131,7 @@ def _verdict(
 
 
 def _runs(training: TrainingFrames) -> npt.NDArray[np.int64]:
-    """Number the runs of one known state; -1 without a label.
-
-    The only run of a state is halved.
-    """
+    """Number the runs of known states, -1 elsewhere; halve the only run of a state."""
     codes, n = training.codes, training.n_rows
     new = np.ones(n, dtype=bool)
     new[1:] = np.diff(codes) != 0
@@ -148,10 +145,7 @@ def _runs(training: TrainingFrames) -> npt.NDArray[np.int64]:
 
 
 def _folds(run: npt.NDArray[np.int64], training: TrainingFrames) -> npt.NDArray[np.int64] | None:
-    """Return the fold of each row, 0, 1 or -1 (unlabelled).
-
-    None if a state has no weight in one of them.
-    """
+    """Return the fold 0, 1 or -1 (unlabelled) of rows; None if a fold lacks a state."""
     folds = np.full(training.n_rows, UNKNOWN)
     weights = np.zeros(training.n_rows)
     weights[training.rows] = training.weights

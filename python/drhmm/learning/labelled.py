@@ -36,9 +36,9 @@ Chain = tuple[Array, Array, Durations | None]
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of learning, as in `DensityRatioHMM`; None for learned scales, temper.
+    """Settings of learning, as in `DensityRatioHMM`; None to learn scales or temper.
 
-    ``context`` makes the features of the past for a mean stay. With ``cautious_shapes``, shapes of durations must be
+    ``context`` maps the mean stay to the features of the past. With ``cautious_shapes``, shapes of durations must be
     clearly better than a plain chain.
     """
 
@@ -60,8 +60,8 @@ class Settings:
 class Learned:
     """Fitted sources, tunings, a chain, and ``targets``, the soft labels used.
 
-    ``choice`` is for smoothing, ``others`` for filtering and single frames; those in ``plain`` take geometric stays.
-    ``past`` computes the context of members, ``drawn`` are the frames that members were judged by if not all.
+    ``choice`` is for smoothing, ``others`` for filtering and single frames; those in ``plain`` use geometric stays.
+    ``past`` computes the context of members; members were judged by the frames ``drawn``, or by all.
     """
 
     trained: list[Trained]
@@ -102,9 +102,9 @@ class Learned:
 def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings) -> Learned:
     """Learn ratios and transition frequencies from complete labels.
 
-    Kernel width and regularisation are judged by smoothing held-out evidence where sequences change their state, each
-    at its best scale and temper or at those given, and by squared loss where they do not. Shapes of durations are kept
-    if they are better than a plain chain, which can be tempered, by the objective of the scales.
+    Kernel width and regularisation are judged by smoothing held-out evidence, each at its best or given scale and
+    temper, or by squared loss if no sequence changes its state. Shapes of durations are kept if the objective of the
+    scales is better than for a plain chain, which can be tempered.
     """
     counts, starts = count_transitions(training.codes, training.lengths, training.n_states)
     stays, startprob = Stays.of(training.codes, training.lengths), rules.start_probabilities(starts)
@@ -237,8 +237,8 @@ def with_novelty(
 ) -> Model:
     """Return the model with evidence for the unknown, learned from training frames.
 
-    Scales are such that the mean filtered probability of the unknown on held-out frames is at most its long-run share r
-    d / (1 + r d), r the rate and d the duration.
+    With these scales, the mean filtered probability of the unknown on held-out frames is at most its long-run share
+    r d / (1 + r d), with rate r and duration d.
     """
     novelty = model.novelty
     assert novelty is not None

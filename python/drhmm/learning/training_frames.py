@@ -25,7 +25,6 @@ FEW = 3
 #: Share of frames that windows may lose to missing samples without a warning.
 LOST = 0.1
 
-
 #: Entry of the settings with the origin of scales, temper and prior shift.
 SCALE_REASON = "scale_reason"
 
@@ -41,7 +40,7 @@ QUANTILES = (0.1, 0.5, 0.9)
 #: The most recorded values.
 MOST_RECORDED = 30_000
 
-#: Kernel widths and members are judged by a draw from this number of frames on.
+#: The most frames without a draw for judging kernel widths and members.
 MOST_DRAWN = 50_000
 
 Quantiles = list[list[list[float | None]]]
@@ -129,10 +128,7 @@ class TrainingFrames:
         return Task(self.frames, targets, self.weights, self.folds, self.given_weights is not None, drawn)
 
     def drawn(self, judged: Places) -> Places | None:
-        """The frames for judging members: judged rows, and more if these are few.
-
-        None stands for all frames, which small data are judged by.
-        """
+        """The frames for judging members: `judged`, and more if few; None for all."""
         if len(self.rows) <= MOST_DRAWN:
             return None
         chosen = np.isin(self.rows, judged)
@@ -172,14 +168,14 @@ class TrainingFrames:
             f"{label!r} ({int(count)})" for label, count in zip(classes.tolist(), counts, strict=True) if count < FEW
         ]
         if few:
-            warn(f"fewer than {FEW} complete frames have the label {', '.join(few)}: too few to learn what is typical")
+            warn(f"fewer than {FEW} complete frames have the label {', '.join(few)}: too few to learn from")
 
     def warn_of_few_frames(self) -> None:
         """Warn if there are too few frames per state."""
         if len(self.rows) < FEW * self.n_states:
             warn(
-                f"there are {len(self.rows)} complete frames for {self.n_states} states: states that EM finds in fewer "
-                f"than {FEW} frames each are accidental"
+                f"there are {len(self.rows)} complete frames for {self.n_states} states: states with fewer than {FEW} "
+                "frames are accidental"
             )
 
     def spread(self, values: Array) -> Array:
@@ -232,10 +228,7 @@ def row_weights(
 
 
 def typical_values(samples: Array, states: Codes, n_states: int) -> Quantiles | None:
-    """Quantiles of every column in every state, (S, d, 3).
-
-    None for states without samples, and for too many values.
-    """
+    """Quantiles of columns by state, (S, d, 3); None without samples, or if too many."""
     if n_states * samples.shape[1] * len(QUANTILES) > MOST_RECORDED:
         return None
     places = [np.flatnonzero(states == state) for state in range(n_states)]

@@ -27,7 +27,7 @@ from .training_frames import FEW, TrainingFrames
 #: Iterations before comparing starts of kernels and of Gaussians, and Gaussian starts to continue.
 KERNEL_TRIALS, GAUSSIAN_TRIALS, GAUSSIAN_STARTS = 2, 3, 2
 
-#: Rows of a piece, and of a draw on which EM compares starts: at least so many, or that share of all rows.
+#: Rows of a piece, and of a draw on which EM finds the states: at least this many, or this share of all rows.
 PIECE, FEWEST_DRAWN, SHARE_DRAWN = 250, 3000, 0.1
 
 #: Approximate number of blocks of time steps for standard errors of leads.
@@ -179,9 +179,9 @@ def _verdict(
     """Explain why the Gaussian states are taken; empty if they are not.
 
     Three judges learn from the states of each on four of five folds and predict the fifth. Their leads are in standard
-    errors over blocks. Kernels, which fit any density, must find the states of the Gaussians a little better; the
-    likelihood of Gaussians clearly so; and their gain must not fall. With a window, frames overlap, and only the
-    likelihood of the newest sample given those before it is fair: it must be clear, and outweigh the kernels.
+    errors over blocks. Kernels, which fit any density, must slightly favour the Gaussian states, the likelihood of
+    Gaussians must favour them clearly, and the gain of Gaussians must not fall. With a window, frames overlap, and only
+    the likelihood of the newest sample given the others is fair: it must be clear, and outweigh the kernels.
     """
     lengths = _blocks(training.lengths)
     gain, likelihood = np.zeros((2, 2, len(lengths))), np.zeros((2, len(lengths)))

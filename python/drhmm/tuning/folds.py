@@ -9,7 +9,7 @@ from ..data.checks import Lengths
 
 N_FOLDS = 5
 
-#: Folds are whole sequences from this number on: long states would leak between blocks of a sequence.
+#: The fewest sequences for folds of whole sequences: long states would leak between blocks of a sequence.
 FEWEST_WHOLE = 3
 
 #: Classes with fewer frames and a smaller share do not affect the choice of folds.
@@ -30,7 +30,7 @@ def contiguous_folds(lengths: Lengths, n_folds: int = N_FOLDS) -> npt.NDArray[np
 
 
 def drawn_folds(n_units: int, n_folds: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
-    """Assign units to folds: each round of units has all folds, in random order."""
+    """Assign units to folds: each round of `n_folds` has all folds, in random order."""
     rounds = [random.permutation(n_folds) for _ in range(-(-n_units // n_folds))]
     return np.concatenate(rounds)[:n_units]
 

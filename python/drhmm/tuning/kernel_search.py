@@ -12,21 +12,20 @@ from .. import _core
 from ..data.checks import Array
 from ..system.progress import Progress
 
-#: Sigma over the median distance between centres, and rho over the number of training frames, without any data.
-#: Together with the pull below they gave the best smoothed accuracy over both noise readings of the sines toy with 50
-#: to 500 windows per regime: .822 on average, against .814 for (0.7, 0.01) with half the pull.
+#: Default of sigma over the median distance between centres, and of rho over the number of training frames. With the
+#: pull below, they gave the best smoothed accuracy on sines with 50 to 500 windows per regime, for both readings of the
+#: noise in the paper: .822 on average, against .814 for (0.7, 0.01) with half the pull.
 DEFAULT_SIGMA = 1.0
 DEFAULT_RHO = 0.003
 
 SIGMA_GRID = (0.35, 0.5, 0.7, 1.0, 1.4)
-#: Kernel width over the median distance for comparing starts of EM: finer, so that clusters can have any shape.
+#: Kernel width over the median distance for comparing starts of EM: narrower, so that clusters can have any shape.
 START_SIGMA = 0.5
 
 RHO_GRID = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 
 #: Gain in summed loss (squared error, or nats of a judge) required per squared grid step from the default.
 PULL = 3.0
-
 
 #: Size of held-out estimates in memory at once, in numbers; those of one sigma always fit.
 MOST_ESTIMATES = 2**24
@@ -42,9 +41,9 @@ Judge = Callable[[Array], float]
 class Selection:
     """The table of cross-validation and its choice.
 
-    ``loss[s, r]``, the squared loss of a frame, belongs to ``sigmas[s]`` and ``rhos[r]``. ``verdict[s, r]`` decided,
-    pull included: the summed squared loss, or minus the summed log posterior of the true states after smoothing.
-    ``estimates`` are the held-out estimates (N, S) of the winner, while learning still needs them.
+    ``loss[s, r]`` is the mean squared loss of ``sigmas[s]`` and ``rhos[r]``. The smallest ``verdict[s, r]`` wins: the
+    summed squared loss, or minus the summed log posterior of the true states after smoothing, plus the pull.
+    ``estimates`` are the held-out estimates (N, S) of the winner, while learning needs them.
     """
 
     sigmas: Array
@@ -60,8 +59,8 @@ def pull(sigmas: Array, rhos: Array, median: float | None, pull_rho: bool) -> Ar
     """Return the penalty for leaving the defaults, (sigmas, rhos), in summed loss.
 
     With few noisy frames the smallest held-out loss belongs to an almost constant predictor, which is useless as
-    evidence. The pull grows with the grid steps (a factor sqrt 2 in sigma, sqrt 10 in rho), with their square at first,
-    and not with the number of frames: a hundred frames stay near the defaults, thousands go where the loss is smallest.
+    evidence. The pull grows with the grid steps (factors of sqrt 2 in sigma, sqrt 10 in rho), quadratically at first,
+    but not with the number of frames: a hundred frames stay near the defaults, while thousands follow the loss.
     """
     sigma_steps = np.zeros(len(sigmas)) if median is None else 2 * np.log2(sigmas / (DEFAULT_SIGMA * median))
     rho_steps = 2 * np.log10(rhos / DEFAULT_RHO) if pull_rho else np.zeros(len(rhos))
@@ -87,10 +86,7 @@ def select(
     n_threads: int,
     progress: Progress | None = None,
 ) -> Selection:
-    """Choose sigma or rho, if None, with a pull towards the defaults.
-
-    By held-out squared loss, or by the judge of held-out estimates if there is one.
-    """
+    """Choose sigma and rho, if None, by held-out squared loss or `judge`, plus pull."""
     sigmas = np.array(SIGMA_GRID) * median if sigma is None else np.array([sigma])
     rhos = np.array(RHO_GRID) if rho is None else np.array([rho])
     order = np.argsort(folds, kind="stable")
@@ -101,8 +97,8 @@ def select(
     # The pull must not depend on the unit of the weights.
     unit = weights.sum() / len(weights)
     ordered = frames[order], targets[order], weights[order]
-    # As many widths at a time as there are threads, or all that take no time, as the folds of a few would leave threads
-    # waiting for the last one; but no more than their held-out estimates leave room for.
+    # Run as many widths at a time as there are threads, or more quick ones, so that threads rarely wait for the last
+    # fold, but at most as many as the memory for held-out estimates allows.
     together = min(
         max(n_threads, QUICK_WORK // (len(frames) * len(centers) ** 2)),
         max(1, MOST_ESTIMATES // (len(rhos) * targets.size)),

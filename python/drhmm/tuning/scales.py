@@ -21,7 +21,7 @@ from ..chain.native_chain import StageChain
 from ..chain.transitions import power, tempered, unreachable
 from ..data.checks import LARGEST, Array, Lengths, as_floats, check_number
 
-#: The approximate number of judged rows for a few classes, more for many, and rows per piece of a long sequence.
+#: The approximate number of judged rows, fewer beyond `MANY_CLASSES`, and rows per piece of a long sequence.
 MOST_JUDGED, MANY_CLASSES, PIECE = 20_000, 10, 2000
 
 #: The fewest judged frames for learning scales.
@@ -43,10 +43,10 @@ JUDGE_TEMPERS = (1.0, 0.5)
 #: Iterations from each start, from the best of them, and with finite differences.
 FIRST_ITERATIONS, MOST_ITERATIONS, MOST_WITHOUT_GRADIENT = 6, 40, 5
 
-#: Powers of two as factors of the scales of a plain chain, to start with for one with shapes of durations.
+#: Powers of two as factors of the scales of a plain chain: the starts for a chain with shapes of durations.
 NEAR_STEPS = range(0, -5, -1)
 
-#: The same for another kind of answer, and the least scale to start with, as a share of the usual one.
+#: The same for another kind of answer, and the least scale at the start, as a share of the usual one.
 AFTER_STEPS, LEAST_START = range(2, -2, -1), 0.125
 
 #: Decrease of the objective required of shapes, in units of the square root of the number of runs.
@@ -92,16 +92,13 @@ def given_temper(temper: Any, is_geometric: bool = True) -> float | None:
 
 @dataclass(frozen=True)
 class Choice:
-    """Scales kappa (M,), temper tau, prior shift beta, their origin and objective.
-
-    The objective is -inf if nothing was judged.
-    """
+    """Scales kappa (M,), temper tau, prior shift beta, their origin and objective."""
 
     scales: Array
     temper: float
     prior_shift: float
     reason: str
-    objective: float = -np.inf
+    objective: float = -np.inf  # nothing was judged
 
 
 def drawn_parts(
@@ -109,7 +106,7 @@ def drawn_parts(
 ) -> list[tuple[int, int]]:
     """Choose parts (begin, end) of sequences to judge: all, or about `most` rows.
 
-    A draw has whole sequences, long ones cut into pieces, evenly spread, and pieces of the classes that it would lack.
+    A draw of sequences, or of pieces of long ones, is spread evenly, with more pieces for classes that it would lack.
     """
     if sum(end - begin for begin, end in parts) <= most:
         return parts
@@ -151,20 +148,19 @@ class HeldOutSmoothing:
     transmat, startprob : arrays
         Transition and start probabilities, not tempered.
     scales : array of shape (1,) or (M,), or None
-        Scales that are given and not to be learned: one for all members together, or one for each.
+        Given scales: one for all members together, or one for each.
     temper : float or None
-        The temper, if it is given.
+        The temper, if given.
     n_threads : int
         Threads.
     learns_shift : bool
         Whether the prior shift is learned with the scales.
     kind : {"smooth", "filter", "frame"}
-        The judged posteriors: smoothed or filtered posteriors, or those of single frames, which know no chain.
+        The judged posteriors: smoothed, filtered, or those of single frames without the chain.
     prior : array of shape (S,), optional
         Class shares, for single frames.
     stages : Durations, optional
-        How long states last, where stays are not geometric: the chain is not tempered then, and the loss has no
-        derivatives.
+        Durations other than geometric: the chain is then not tempered, and the loss has no derivatives.
     """
 
     def __init__(
@@ -198,7 +194,7 @@ class HeldOutSmoothing:
         self.transmat, self.startprob = transmat, startprob
         self._chain_at = lru_cache(maxsize=4)(self._make_chain)
         self.scales, self.n_threads, self.learns_shift = scales, n_threads, learns_shift
-        # Powers of a reducible chain are no chain, and stages have no powers: both stay untempered.
+        # A reducible chain and a chain with stages cannot be tempered.
         self._staged = None if stages is None else StageChain.of(transmat, startprob, stages)
         cannot = self._staged is not None or unreachable(transmat) is not None or kind == "frame"
         self._log_transmat = np.log(np.where(transmat > 0, transmat, 1.0))
@@ -250,7 +246,7 @@ class HeldOutSmoothing:
         return -float(logs[np.arange(len(judged)), truth].sum()), by_evidence, 0.0
 
     def _filter_loss(self, evidence: Array, temper: float, with_gradient: bool) -> tuple[float, Array, float]:
-        """The loss of filtering on the tempered chain; the temper by finite differences."""
+        """The loss of filtering; its derivative by the temper is a finite difference."""
         loss, by_evidence = self._filtered(evidence, temper, with_gradient)
         by_temper = 0.0
         if with_gradient and self.temper is None:
@@ -309,17 +305,17 @@ class HeldOutSmoothing:
     ) -> Choice:
         """Minimise the objective for held-out log ratios of the members.
 
-        The objective is (runs / frames) times the loss, as frames are not independent and runs of one state nearly are,
-        with pulls towards the starts of the scales, a temper of 1 and no prior shift. Without enough frames to judge,
-        scales are the usual ones. `near` is the choice of another chain: the search begins there, and goes on only if
-        this chain may be better. `after` is that of another kind of answer: the search begins there, too.
+        The objective is (runs / frames) times the loss, because runs of one state are nearly independent and frames are
+        not, plus pulls towards the starts of the scales, a temper of 1 and no prior shift. With too few frames, scales
+        are the usual ones. The search begins at `near`, the choice for another chain, and goes on only if this chain
+        may be better; or it begins at `after`, the choice for another kind of answer.
         """
         given = self._given(list(members), usual)
         known = Choice(usual if given is None else given, 1.0 if self.temper is None else self.temper, 0.0, "given")
         if given is not None and self.temper is not None:
             return known
         if not self.can_judge:
-            few = f"default, as {self.n_judged} held-out frames have a label to judge by, and {FEWEST} are needed"
+            few = f"default, as {self.n_judged} held-out frames have a label, and {FEWEST} are needed"
             return replace(known, reason=few)
         judged = np.stack([_softened(member) for member in members.values() if member is not None])
         objective = _Objective(self, judged, prior, starts, given)
@@ -328,7 +324,7 @@ class HeldOutSmoothing:
             best, objective_value = objective.best_start(np.log2(near.scales), 1.0, NEAR_STEPS)
             promising = objective_value < near.objective + self.shape_lead
         elif after is not None:
-            # A scale close to 0 has no gradient: none begins there.
+            # The gradient vanishes at scales close to 0: do not begin there.
             scales = np.maximum(after.scales[: len(starts)], LEAST_START * starts)
             best, objective_value = objective.best_start(np.log2(scales), after.temper, AFTER_STEPS)
         else:
@@ -363,7 +359,7 @@ class HeldOutSmoothing:
         return (result.x, float(result.fun)) if result.fun < value else (start, value)
 
     def _given(self, names: Sequence[str], usual: Array) -> Array | None:
-        """Return given scales by member; a single one is split as the usual ones are."""
+        """Return given scales by member; a single one is split like the usual scales."""
         if self.scales is None:
             return None
         if len(self.scales) == 1:
@@ -377,7 +373,7 @@ class HeldOutSmoothing:
 
 
 class _Objective:
-    """The objective and its gradient in the free ones of log2 kappa_m, tau, beta."""
+    """The objective and its gradient in the free parameters of log2 kappa, tau, beta."""
 
     def __init__(
         self, smoothing: HeldOutSmoothing, members: Array, prior: Array, starts: Array, given: Array | None
