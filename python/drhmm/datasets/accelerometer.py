@@ -24,8 +24,7 @@ def accelerometer(
 ) -> tuple[Array, npt.NDArray[np.str_]]:
     """Simulate acceleration in three directions, 25 samples per second.
 
-    The person rests, walks, climbs stairs and runs. The activities differ in the rhythm and in the shape of the waves,
-    so a single sample hardly distinguishes them.
+    The activities of the person differ in the rhythm and in the shape of waves: one sample hardly tells them apart.
 
     Parameters
     ----------

@@ -39,14 +39,13 @@ def sensors(
     Parameters
     ----------
     n_samples : int
-        Samples; one a minute, say.
+        Number of samples.
     n_sensors : int
         Columns. Each is a mixture of three slow processes, with variance 1 and a noise of 0.3.
     faults : sequence of str
-        Kinds of faults, some of ``datasets.FAULTS``; none for normal data.
+        Kinds of faults from ``datasets.FAULTS``; empty for normal data.
     n_events : int
-        Events of each kind, of 60 to 240 samples, in one or two sensors that are drawn for each; one that finds no
-        place is left out.
+        Events of each kind, each of 60 to 240 samples in one or two random sensors. Events without room are left out.
     plant : int
         Seed of the mixtures: samples of the same plant belong together.
     random_state : int, RandomState or None

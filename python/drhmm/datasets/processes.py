@@ -26,10 +26,7 @@ def wander(random: np.random.RandomState, n_samples: int, time_constant: float, 
 def places(
     random: np.random.RandomState, durations: Array, n_samples: int, kept_free: list[tuple[int, int]], gap: int
 ) -> list[tuple[int, int]]:
-    """Random intervals of given durations, `gap` apart.
-
-    A duration for which no place is found in a hundred tries is left out.
-    """
+    """Random intervals, `gap` apart; a duration is left out after a hundred tries."""
     taken = list(kept_free)
     found = []
     for duration in durations.astype(np.int64):

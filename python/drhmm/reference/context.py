@@ -1,4 +1,4 @@
-"""Features of the past of a time step, written to be read."""
+"""Features of the past of a time step, in numpy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def context_features(
 
 
 def filled(z: Array) -> Array:
-    """Each NaN replaced by the value before it in its column; 0 before there is one."""
+    """Replace each NaN by the previous value of its column, or by 0 at the start."""
     z = z.copy()
     for t in range(len(z)):
         before = z[t - 1] if t > 0 else np.zeros(z.shape[1])

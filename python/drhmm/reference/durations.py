@@ -86,10 +86,7 @@ def _entries(sizes: Sizes, skip: Array) -> list[Array]:
 
 
 def stay_probabilities(stay: Array, entry: Array, length: int) -> tuple[float, float]:
-    """Probability of a stay of `length` frames, and of at least as many.
-
-    It begins at stage u with ``entry[u]``.
-    """
+    """Probability of a stay of `length` frames, and of a longer or equal one."""
     at = entry
     for _ in range(length - 1):
         at = at * stay + np.append(0.0, (at * (1 - stay))[:-1])
@@ -113,7 +110,7 @@ def segmentation_probability(
             if following is not None:
                 total *= prior[following] / prior.sum() / duration
             continue
-        # A stay that nobody saw begin may be at any of its stages.
+        # A stay whose start was not observed may be at any of its stages.
         unseen = k == 0 or runs[k - 1][0] == n_states
         entry = np.full(sizes[state], 1 / sizes[state]) if unseen else entered[state]
         exactly, at_least = stay_probabilities(stages[state], entry, length)
@@ -165,8 +162,8 @@ def viterbi(
 ) -> Sizes:
     """Most probable path of states, shape (T,): the best segmentation.
 
-    A single path of stages is far less probable than its segmentation, the more so with many stages. So the recursion
-    runs over states and the ages of their stays. A stay that began before the sequence has its own ages.
+    A single path of stages is far less probable than its segmentation, so the recursion runs over states and the ages
+    of their stays. A stay that began before the sequence has its own ages.
     """
     evidence = prepare(log_ratios)
     n, s = evidence.shape
@@ -187,7 +184,7 @@ def viterbi(
     leave = log((1 - interrupted) * np.concatenate(rows))
     go_on = log((1 - interrupted) * (1 - np.concatenate(rows)))
     interruption = log(interrupted)
-    # Where a row of ages leads when its stay ends, and where it may be interrupted.
+    # Transitions between rows of ages at the end of a stay, or from the unknown.
     target = np.zeros((len(rows), len(rows)))
     target[: 2 * known : 2, : 2 * known : 2] = target[1 : 2 * known : 2, : 2 * known : 2] = leaving(transmat)
     target[2 * known :, 1 : 2 * known : 2] = prior / prior.sum()

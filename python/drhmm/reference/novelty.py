@@ -38,7 +38,7 @@ def surprise(scores: Array, knots: Array, pvalues: Array, shape: float, spread: 
     """-log p of scores: linear between knots, then a generalised Pareto tail."""
     excess = np.maximum(scores - knots[-1], 0) / spread
     tail = np.log1p(shape * excess) / shape if shape > 0 else excess
-    # Of equal knots the first counts, whose p-value is the largest.
+    # Of equal knots the first one counts, which has the largest p-value.
     distinct, first = np.unique(knots, return_index=True)
     inside = -np.log(np.interp(scores, distinct, pvalues[first]))
     result: Array = np.where(scores > knots[-1], tail - np.log(pvalues[-1]), inside)
@@ -69,8 +69,8 @@ def pooled(log_es: Sequence[Array], scales: Sequence[float], joint: float = 1.0)
 def episodes(log_evidence: Array, levels: tuple[float, float], hold_off: int, margin: float) -> list[tuple[int, int]]:
     """Begin and end of alarms, end excluded.
 
-    The sum c_t = max(0, c_{t-1} + log w_*) or one frame is above its level. The sum counts up to `margin` above its
-    level. Frames above that are at most `hold_off` apart are of one episode.
+    The sum c_t = max(0, c_{t-1} + log w_*), limited to `margin` above its level, or one frame is above its level. Such
+    frames belong to one episode if they are at most `hold_off` apart.
     """
     total, above = 0.0, []
     for t, value in enumerate(log_evidence):

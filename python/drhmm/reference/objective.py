@@ -64,10 +64,10 @@ def loss_and_gradient(
 ) -> tuple[float, Array, Array, Array]:
     """-sum_t log gamma_t(x_t) over frames of known state, and its derivatives.
 
-    By the logarithms of evidence (T, S), of transitions (S, S) and of start (S,). As gamma does not depend on the
-    scale of a message, normalisers count as constants on the way back. With u = dL / d log a_t, whose own part is
-    gamma_t - 1[i = x_t], the way back of the forward message is
-    u_{t-1}(i) += sum_j u_t(j) a_{t-1}(i) P_ij / sum_k a_{t-1}(k) P_kj, and that of the backward one is its mirror.
+    Derivatives by the logarithms of evidence (T, S), of transitions (S, S) and of start (S,). Normalisers count as
+    constants, because gamma does not depend on the scale of a message. With u = dL / d log a_t, which
+    includes the direct term gamma_t - 1[i = x_t], the backward pass of the forward message is
+    u_{t-1}(i) += sum_j u_t(j) a_{t-1}(i) P_ij / sum_k a_{t-1}(k) P_kj; the backward message is its mirror image.
     """
     posteriors, a, b, weights = smoothed(evidence, transitions, start)
     known = codes >= 0

@@ -45,8 +45,7 @@ def cross_validate(
 ) -> tuple[Array, Array]:
     """Held-out squared loss by rho, summed over frames, and estimates (rhos, N, S).
 
-    ``rho = relative_rho * number of training frames``. Here the loss comes from explicit
-    predictions; the native version computes it from Gram matrices alone.
+    ``rho = relative_rho * number of training frames``. The native version computes the loss from Gram matrices alone.
     """
     features = squared_exponential(frames, centers, sigma)
     estimates = np.empty((len(relative_rhos), *targets.shape))

@@ -94,7 +94,7 @@ def smooth(log_ratios: Array, transmat: Array, startprob: Array) -> Array:
 
 
 def log_likelihood(log_ratios: Array, transmat: Array, startprob: Array) -> float:
-    """Log sum over paths of p(path) prod_t w(y_t), with w as it is given."""
+    """Log sum over paths of p(path) prod_t w(y_t), with w as given."""
     evidence, log_a = prepare(log_ratios), log(transmat)
     message = log(startprob) + evidence[0]
     for row in evidence[1:]:
