@@ -1,4 +1,4 @@
-"""Methods of a fitted estimator that call the model."""
+"""Methods of a fitted estimator that call its model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 def _twin(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Make an estimator method from a model method; `n_threads` is a setting there."""
+    """Make an estimator method from a model method; `n_threads` becomes a setting."""
     signature = inspect.signature(method)
     has_samples, has_threads = ("X" in signature.parameters), ("n_threads" in signature.parameters)
 
@@ -41,7 +41,7 @@ def _twin(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[An
 
 
 class FittedAnswers:
-    """Methods of an estimator that its fitted ``model_`` answers."""
+    """Methods that the fitted ``model_`` of an estimator answers."""
 
     n_threads: int | None
     unknown: Any
@@ -105,10 +105,8 @@ class FittedAnswers:
         X, lengths, sequence_id, dt, method
             As in `predict`.
         y : array of shape (T,), or list of such arrays, optional
-            True labels; time steps of unknown label are left out. Without y, also of an estimator that was fitted with
-            labels, the answer is not an accuracy but `Model.gain`: the log likelihood of a time step over that of
-            independent time steps, in nats. Score sequences that were not learned from; more is better, and 0 is as
-            good as no chain at all.
+            True labels; time steps with an unknown label are left out. Without y, even if the estimator was fitted with
+            labels, the score is `Model.gain`, in nats. Score sequences that were not learned from.
         sample_weight : array of shape (T,), or list of such arrays, optional
             Weight of each time step, with labels.
         """

@@ -160,18 +160,15 @@ class Inference:
 
     @property
     def tunings(self) -> dict[str, Tuning]:
-        """Scales, temper and prior shift by kind of answer: smooth, filter and frame.
-
-        Lags and streams use "filter".
-        """
+        """Scales, temper and prior shift by kind of answer; see `tuned`."""
         temper = 1.0 if self.tempering is None else self.tempering.temper
         return {"smooth": Tuning(self.evidence.scales, temper, self.evidence.prior_shift), **self.other_tunings}
 
     def tuned(self, kind: str) -> Model:
         """Return the model with the tuning of "filter" or "frame" throughout.
 
-        Filtering, streams and lags of any length use "filter"; smoothing and paths use this model. Without tunings, the
-        model itself.
+        Filtering, streams and lags of any length use "filter"; smoothing and paths use this model. Without such a
+        tuning, return the model itself.
         """
         tuned: Model = self._tuned_models.get(kind, self)
         return tuned
@@ -209,12 +206,11 @@ class Inference:
 
     @property
     def _novelty_evidence(self) -> NoveltyEvidence:
-        """The learned evidence for the unknown, or None."""
+        """The calibrated evidence for the unknown, or a ValueError."""
         self.check_novelty()
         if self.evidence.novelty is None:
             raise ValueError(
-                "the model has no calibrated evidence for the unknown, only what kernels leave: learn it with "
-                "novelty_evidence='calibrated'"
+                "the model has no calibrated evidence for the unknown: learn it with novelty_evidence='calibrated'"
             )
         return self.evidence.novelty
 
@@ -230,8 +226,8 @@ class Inference:
     ) -> Array:
         """Log evidence log w_i(y_t), (T, S), up to a constant per row.
 
-        The log density of the observation in state i over that of all of them, to the power of the evidence scale; rows
-        of NaN where a time step is missing. `drhmm.recursion` takes it as it is. Arguments as in `predict_proba`.
+        The log of the density of the observation in state i over that in all states, times the evidence scale; rows of
+        NaN where a time step is missing. `drhmm.recursion` accepts it. Arguments as in `predict_proba`.
         """
         sequences = self.read(X, lengths, sequence_id, dt)
         evidence = self.evidence.log_ratios(
@@ -301,7 +297,7 @@ class Inference:
         sequence_id : array of shape (T,), optional
             The sequence that each row belongs to; rows of one sequence are in order but need not be adjacent.
         dt : array of int, shape (T,), or list of such arrays, optional
-            Steps of the chain since the row before, if rows are not evenly spaced: k if k - 1 rows are missing. The
+            Steps of the chain since the previous row, if rows are not evenly spaced: k if k - 1 rows are missing. The
             first row of a sequence counts from its start, where it is 1. No window reaches across a gap.
         method : {"smooth", "filter", "frame"}
             Given the whole sequence, given the past and the present, or without the chain: from each time step with its
@@ -315,14 +311,14 @@ class Inference:
         -------
         ndarray of shape (T, S), or list of such arrays
             Columns in the order of the classes; rows sum to 1. If the model has a state for the unknown, these are the
-            probabilities given that the state is a known one; see `novelty_proba` for the other.
+            probabilities given that the state is known; see `novelty_proba`.
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, METHODS, lag, n_threads)
         known = self._known_posteriors(sequences, method, lag, threads)
         return sequences.restore(known.astype(sequences.dtype, copy=False))
 
     def _known_posteriors(self, sequences: Sequences, method: str, lag: int | None, threads: int) -> Array:
-        """Posteriors (T, S) given that the state is a known one."""
+        """Posteriors (T, S) given that the state is known."""
         posteriors = self._all_posteriors(sequences, method, lag, threads)
         return posteriors if self.novelty is None else among_known(posteriors, self.n_states, sequences.row)
 
@@ -422,16 +418,16 @@ class Inference:
     ) -> float:
         """Log-likelihood gain per time step over a model without transitions.
 
-        A score without labels. On sequences that the model did not learn from it says how well states and transitions
-        predict the next time step: 0 is as good as no chain at all, and below 0 is worse. It compares models of the
-        same columns, also with different numbers of states; see `drhmm.select_states`. The unit is nats per time step
-        that is not missing. Arguments as in `predict_proba`.
+        A score without labels, in nats per time step that is not missing. On sequences that the model did not learn
+        from, it measures how well states and transitions predict the next time step: 0 is as good as no chain, and
+        below 0 is worse. Use it to compare models of the same columns, even with different numbers of states; see
+        `drhmm.select_states`. Arguments as in `predict_proba`.
 
         Notes
         -----
         The mean over time steps of log sum_i p(x_t = i | y_1..y_{t-1}) w_i(y_t) / sum_i p_i w_i(y_t), with the shares p
-        of the states in training. The w are the density ratios themselves, before the evidence scale, and the chain is
-        as it was counted, before tempering: both serve labels, and are no part of a likelihood.
+        of the states in training. The w are the density ratios before the evidence scale, and the chain is the one
+        before tempering: scale and temper are tuned for labels and do not belong in a likelihood.
         """
         gains, counts = self.sequence_gains(self.read(X, lengths, sequence_id, dt), thread_count(n_threads))
         if not counts.any():
@@ -443,7 +439,7 @@ class Inference:
         evidence = self._evidence(sequences, n_threads, with_novelty=False) / self.evidence.evidence_scale
         certain = np.isposinf(evidence)
         rows = certain.any(axis=1)
-        evidence[rows] = np.where(certain[rows], 0.0, -np.inf)  # of these states and no others
+        evidence[rows] = np.where(certain[rows], 0.0, -np.inf)  # only these states are possible
         present = ~np.isnan(evidence[:, 0])
         alone = np.zeros(len(evidence))
         with np.errstate(divide="ignore"):

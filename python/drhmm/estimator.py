@@ -48,21 +48,20 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
 
     The model learns the evidence for each state as density ratios and runs forward-backward on them. By default the
     evidence is a pool of kernel least squares, additive least squares, class Gaussians and least squares on the past of
-    each time step. Cross-validation chooses how much each of them counts, and how much the chain does: the choice that
-    labels held-out sequences best, for each kind of answer. Sequences may be labelled, partly labelled or unlabelled.
+    each time step. Cross-validation chooses the weights of these members and of the chain that label held-out sequences
+    best, for each kind of answer. Sequences may be labelled, partly labelled or unlabelled.
 
-    Most people only ever change a few of the first ten arguments. The others stand in groups under
-    *Other Parameters*.
+    Most users need only the first ten parameters; the others are in groups under *Other Parameters*.
 
     Parameters
     ----------
     n_states : int, optional
         Number of states. Needed without labels; with labels it is the number of classes in y.
     window : int
-        Samples that make a frame: frame t is samples t-window+1..t of its own sequence. The first window-1 time steps
-        of a sequence have no evidence of their own.
+        Samples per frame: frame t is samples t-window+1..t of its own sequence. The first window-1 time steps of a
+        sequence have no evidence of their own.
     ratio : {"pool", "least-squares", "gaussian"} or a ratio source
-        Where evidence comes from: the pool of kernels, additive ratios and Gaussians (`drhmm.ratios.Pool`), kernel
+        Source of the evidence: the pool of kernels, additive ratios and Gaussians (`drhmm.ratios.Pool`), kernel
         least squares alone, as in the paper, one Gaussian per state, or an object with the methods ``fit`` and
         ``log_ratios``, such as those in `drhmm.ratios`. Without labels, the pool follows kernels, and Gaussians where
         they predict held-out time steps clearly better.
@@ -75,19 +74,18 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         if labels are complete. An integer: the longest window, in time steps. None: every time step by itself, or with
         its `window`.
     durations : {"auto", "geometric", "negative-binomial"}
-        How long states last. Stays of a plain chain are geometric: the shortest are the most frequent.
-        "negative-binomial" learns the shape of the stays of each state. It keeps the shapes only if they label held-out
-        sequences better than geometric stays; "auto" only if they are clearly better, and where labels are complete.
+        Distribution of the stays in each state. Stays of a plain chain are geometric: the shortest are the most
+        frequent. "negative-binomial" learns the shape of each distribution, and keeps the shapes only if they label
+        held-out sequences better than geometric stays; "auto" only if they are clearly better and labels are complete.
     min_duration : int, dict or array of shape (S,), optional
-        The fewest time steps that a stay lasts: for all classes, by label, or for each. The first and the last stay
-        of a sequence may be cut. Shorter stays in a fully labelled y count as that long. A mean stay below the minimum
-        is raised to it.
+        The shortest stay, in time steps: for all classes, by label, or for each. The first and the last stay of a
+        sequence may be cut. Shorter stays in a fully labelled y, and mean stays below the minimum, are raised to it.
     novelty : bool
         Whether the model has a state for the unknown; see `novelty_proba`.
     unknown : label or None
-        The label that stands for an unknown one, beside NaN and None, which always do. "auto" means -1 among integers
-        and empty text otherwise. (Labels -1 and 1 and no others are two classes, unless novelty=True makes one class
-        enough.) None means that there is no such label.
+        The label that means unknown, as NaN and None always do. "auto" means -1 among integers and empty text
+        otherwise. (If -1 and 1 are the only labels, they are two classes, unless novelty=True makes one class enough.)
+        None means that there is no such label.
     random_state : int, RandomState or None
         Seed of the kernel centres and of the starts of EM.
 
@@ -120,14 +118,14 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     transmat, startprob : array, optional
         Transition and start probabilities, if they are given and not learned.
     transition_temper : float in (0, 1], or "cv"
-        Exponent of the transition and start probabilities. A value below 1 lets short events through that small
-        evidence scales would drown. "cv" learns it with the scales. It is 1 if there are not enough labels, or if
-        `class_weight` says that their shares are wrong. A chain with `min_duration`, or with learned shapes of
-        ``durations``, is not tempered: the setting must be 1 or "cv", which then means 1.
+        Exponent of the transition and start probabilities. A value below 1 keeps short events that small evidence
+        scales would smooth away. "cv" learns it with the scales; it is 1 with too few labels or with `class_weight`. A
+        chain with `min_duration`, or with learned shapes of ``durations``, is not tempered: the setting must be 1 or
+        "cv", which then means 1.
     Unlabelled data
         How EM learns where labels are missing.
     n_init : int
-        Starts of EM that are followed to the end. The result with the largest gain is kept: the mean log likelihood
+        Starts of EM that run to the end. The result with the largest gain is kept: the mean log likelihood
         of a time step over that of independent time steps.
     max_iter, tol : int, float
         EM ends after `max_iter` iterations, or when the posteriors of a time step change by less than `tol` on average.
@@ -135,7 +133,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         Transition probabilities that EM begins with; the states are numbered to suit them. To begin with labels, give a
         partly labelled y.
     em_update : {"soft", "paper"}
-        Least squares on soft labels with one factorisation for all iterations, or the rule that the paper prints.
+        Least squares on soft labels with one factorisation for all iterations, or the rule printed in the paper.
     unlabelled : {"auto", "use", "ignore"}
         Whether a fit with some labels learns from the other rows, too. "auto" hides labels and uses the other rows only
         if EM then predicts the hidden labels well, and better than the labelled rows alone do.
@@ -147,9 +145,9 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         Mean number of time steps that it lasts.
     novelty_evidence : {"calibrated", "paper"}
         Evidence for the unknown. "calibrated" measures how far a frame is from class Gaussians and from a kernel
-        density, as p-values among held-out training frames. On these, the mean of p(unknown) is at most what rate and
-        duration say. It works with all ratios, and `Model.alarm` needs it. "paper" takes what the estimates of kernel
-        least squares leave to 1, with kernels as the only ratio.
+        density, as p-values among held-out training frames. On these, the mean of p(unknown) is at most the share that
+        rate and duration imply. It works with all ratios, and `Model.alarm` needs it. "paper" is 1 minus the estimates
+        of kernel least squares, with kernels as the only ratio.
     Computing
         Threads and progress.
     n_threads : int, optional
@@ -160,14 +158,13 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     Attributes
     ----------
     classes_ : ndarray of shape (S,)
-        Labels of the states; 0..S-1 where there were none.
+        Labels of the states; 0..S-1 without labels.
     transmat_, startprob_ : ndarray
-        Transition and start probabilities as they were counted or given. Inference runs on ``model_.transmat``, which
-        is tempered.
+        Transition and start probabilities as counted or given. Inference uses the tempered ``model_.transmat``.
     evidence_scale_ : float
         The sum of the exponents of all members.
     member_scales_ : dict
-        The exponent of each member of the pool by name; a member of scale 0 is not there.
+        The exponent of each member of the pool by name, without members of scale 0.
     transition_temper_ : float
         The exponent of the chain.
     prior_shift_ : float
@@ -177,13 +174,13 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     centers_, theta_, sigma_, rho_ : ndarray, ndarray, float, float
         Kernel centres, coefficients, width and regularisation, if kernels take part.
     unlabelled_reason_ : str
-        Whether rows without a label were used, and why, in words; empty where every label was known, or none.
+        Whether rows without a label were used, and why, in words; empty if all labels were known, or all unknown.
     selection_ : Selection or None
         The cross-validation table of sigma and rho.
     n_iter_, converged_, history_ : int, bool, list of float
         Iterations of EM, whether it converged, and its gain after each; 1, True, [] where every label was known.
     model_ : Model
-        All of it, frozen, for inference.
+        The frozen model, for inference.
     n_features_in_ : int
         Columns of X.
     feature_names_in_ : ndarray of str
@@ -280,7 +277,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         check_bool(self.novelty, "novelty")
         least = 1 if self.novelty else 2
         if self.n_states is not None and check_integer(self.n_states, "n_states", low=1) < least:
-            raise ValueError("n_states must be at least 2, got 1: one state needs novelty=True beside it")
+            raise ValueError("n_states must be at least 2, got 1: a single state needs novelty=True")
         given_scales(self.evidence_scale)
         given_temper(self.transition_temper)
         for name in ("window", "max_iter", "n_init"):
@@ -348,7 +345,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         ----------
         y : array of shape (T,), or list of such arrays, optional
             Labels of any dtype. An unknown label is -1 among integers, NaN among floats, None or NaN among objects,
-            empty text, or what `unknown` says. Without y, or with some labels unknown, EM finds the rest.
+            empty text, or `unknown`. Without y, or with some labels unknown, EM finds the rest.
         sample_weight : array of shape (T,), or list of such arrays, optional
             Weight of each time step when ratios are learned; transitions are counted without weights.
         """
@@ -383,7 +380,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
             training.check_classes(classes)
         else:
             training.warn_of_few_frames()
-        # Class weights say that the shares of labels are wrong: held-out labels must not undo them.
+        # Class weights correct the shares of labels: held-out labels must not undo them.
         temper = given_temper(self.transition_temper, rules.durations.are_geometric)
         settings = Settings(
             given_scales(self.evidence_scale),

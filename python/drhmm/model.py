@@ -54,14 +54,14 @@ class Model(Inference):
     feature_names : tuple of str, or None
         Names of the columns, if the training data had names.
     settings : mapping
-        The settings of the estimator that learned the model, as JSON: for the record.
+        The settings of the estimator that learned the model, as JSON.
     stages : Durations or None
-        How long states last, where that is not as in a plain chain; see `durations`.
+        Durations of the states, if not those of a plain chain; see `durations`.
     tempering : Tempering or None
         The chain before it was tempered, if it was, and the end weights that smoothing and best paths add to the last
         time step of each sequence. Filtering, fixed lags and streams do not know where a sequence ends.
     kept_alarm : tuple of float, or None
-        The numbers of the alarm that `with_alarm` gave the model; see `own_alarm`.
+        The numbers of the alarm from `with_alarm`; see `own_alarm`.
     other_tunings : mapping of str to Tuning
         Scales, temper and prior shift for "filter" and "frame", if they were learned; see `tunings`.
 
@@ -168,7 +168,7 @@ class Model(Inference):
     ) -> Array:
         """Evidence for the unknown at each time step: log w_* in nats, (T,).
 
-        Above 0 where the time step alone speaks for the unknown; NaN where a time step is missing. With
+        Above 0 where the time step alone favours the unknown; NaN where a time step is missing. With
         ``novelty_evidence="paper"`` it is q_* = 1 - sum_i q_i(y_t), in [0, 1], close to 1 far from all training data.
         Arguments as in `predict_proba`.
         """
@@ -185,8 +185,8 @@ class Model(Inference):
     def novelty_columns(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Array:
         """Attribute the `novelty_score` of each time step to the columns, (T, d).
 
-        Of the Gaussians, the exact parts of the squared distance; of the kernels, the difference when a column is left
-        out. With a window, the parts of all samples of a column are added up. NaN where a time step is missing.
+        Gaussians contribute the exact parts of the squared distance, kernels the difference when a column is left out.
+        With a window, the parts of all samples of a column are added up. NaN where a time step is missing.
         """
         evidence = self._novelty_evidence
         sequences = self.read(X, lengths, sequence_id, dt)
@@ -246,12 +246,12 @@ class Model(Inference):
         Returns
         -------
         Explanation
-            Log odds by the smoothed posterior, in nats: of the past, of the future and of the time step itself, and of
-            the time step what each column and each member of the evidence say. Prints as tables; ``plot()`` draws it.
+            Log odds of the smoothed posterior, in nats: parts of the past, the future and the time step itself, the
+            last one also by column and by member of the evidence. Prints as tables; ``plot()`` draws it.
 
         Notes
         -----
-        The past has the evidence of earlier time steps, by way of the chain; the future is the change of the log odds
+        The past has the evidence of earlier time steps, through the chain; the future is the change of the log odds
         by later ones. For the time step itself, columns have Shapley values: the change of the log ratio of typical
         frames when the column takes its value, on average over all orders of the columns. They are exact for up to nine
         columns, and from 64 orders for more (fewer beyond 75), where they still sum to the log ratio.
@@ -309,11 +309,11 @@ class Model(Inference):
         X, lengths, sequence_id, dt, n_threads
             As in `predict_proba`.
         y : array-like of shape (T,), or list of such arrays, optional
-            The labels so far, as in `DensityRatioHMM.fit`: rows that have one are not suggested.
+            The labels so far, as in `DensityRatioHMM.fit`: labelled rows are not suggested.
         n, length : int
-            How many stretches, at most, and the time steps of each. They are at least one stretch apart.
+            The most stretches, and the time steps of each. They are at least one length apart.
         random_state : int, RandomState or None
-            Seed of the rows that are looked at, 3,000 at most.
+            Seed for drawing the rows to consider, at most 3,000.
 
         Returns
         -------
@@ -322,8 +322,8 @@ class Model(Inference):
 
         Notes
         -----
-        Every row weighs as much as the entropy of its posterior. The stretch is taken whose rows are like the largest
-        weight, by a kernel of half the median distance between frames. Rows like its rows then lose their weight.
+        The weight of a row is the entropy of its posterior. Each suggestion is the stretch with rows similar to the
+        largest total weight, by a kernel of half the median distance between frames. Similar rows then lose weight.
         """
         from .judging.suggestions import suggest_labels
 
@@ -353,20 +353,18 @@ class Model(Inference):
             Time steps, or a time such as "7d", "12 hours", "10min" or "30s".
         hold_off : float or str, optional
             An alarm ends after this many time steps, or this much time, without evidence above the level. By default
-            "10min"; where the time of a time step is not known, as many time steps as the unknown lasts
-            (`novelty_duration`).
+            "10min", or `novelty_duration` time steps if the time of a step is unknown.
         normal : array of shape (T, d), or list of such arrays, optional
             Samples of normal operation that the model did not learn from, with `lengths`, `sequence_id` and `dt` as in
             `predict_proba`. By default the training frames count as normal, each judged without its own block.
         step : float, str, timedelta or numpy.timedelta64, optional
-            The time of one time step: seconds, a duration, or text such as "10s"; by default that of the training data,
-            if the model knows it.
+            The time of one step: seconds, a duration, or text such as "10s"; by default that of training, if known.
 
         Returns
         -------
         Alarm
-            Levels, for `Alarm.episodes` and for `stream`. A warning says if there were fewer normal time steps than one
-            false alarm takes.
+            Levels, for `Alarm.episodes` and for `stream`. Warns if the normal time steps are fewer than those expected
+            per false alarm.
         """
         evidence = self._novelty_evidence
         excursions, source = evidence.excursions, "the training data"
@@ -376,7 +374,7 @@ class Model(Inference):
             excursions = Excursions.of(logs, sequences.lengths, sequences.dt)
             source = "the normal data"
         elif not (lengths is None and sequence_id is None and dt is None):
-            raise ValueError("lengths, sequence_id and dt are those of normal, which is not given")
+            raise ValueError("lengths, sequence_id and dt belong to normal, which is not given")
         if step is None and isinstance(remembered := remembered_step(self), StepSeconds):
             step = remembered
         from .live.alarm_levels import make_alarm
@@ -389,12 +387,12 @@ class Model(Inference):
         Parameters
         ----------
         labels : mapping
-            New labels by old ones, such as ``{0: "calm", 1: "volatile"}``. Labels that are not there stay.
+            New labels by old ones, such as ``{0: "calm", 1: "volatile"}``. Other labels stay.
 
         Returns
         -------
         Model
-            With another fingerprint: it resumes no streams of this one.
+            With another fingerprint, so it cannot resume streams of this model.
         """
         return replace(self, classes=renamed(self.classes, labels))
 
@@ -417,9 +415,9 @@ class Model(Inference):
         return None if self.kept_alarm is None else Alarm.from_numbers(self, self.kept_alarm)
 
     def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
-        """Start a live sequence; with a lag L, answers come L time steps later.
+        """Start a live sequence; answers come `lag` time steps later.
 
-        `Stream.alarm` watches for `alarm`, by default for that of `with_alarm`.
+        The default of `alarm` is the one from `with_alarm`.
         """
         from .live.streams import Stream
 

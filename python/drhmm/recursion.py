@@ -3,13 +3,13 @@
 Evidence is an array of log ratios, shape (T, S). Row t is log w_i(y_t), the log density of the observation in state i,
 up to any constant per row. Log-likelihoods work, and so do log posteriors minus log priors. ``-inf`` excludes a state,
 ``+inf`` excludes all others, a row of NaN is a missing observation. `transmat[i, j]` is p(x_t = j | x_{t-1} = i),
-`startprob[i]` is p(x_1 = i); exact zeros are legal and stay exact zeros.
+`startprob[i]` is p(x_1 = i); exact zeros are allowed and stay exact zeros.
 
-Where rows are not evenly spaced, `dt` says how many steps of the chain lead to each: 1 where nothing is missing,
-k where k - 1 steps have no row. The first entry of a sequence counts from its start, where it is 1. A gap of any
-length costs one product for each binary digit of dt.
+If rows are not evenly spaced, `dt` is the number of steps of the chain before each row: k if k - 1 rows are missing.
+The first entry of a sequence counts from its start, where it is 1. A gap of any length costs one product for each
+binary digit of dt.
 
-All functions take the arguments of `filter`, and raise the errors that it does.
+All functions take the arguments of `filter` and raise the same errors.
 
 Examples
 --------
@@ -70,7 +70,7 @@ LARGEST_DIFFERENCE = 2.0**36
 #: Posteriors have a relative error of 1e-11 down to here; smaller ones are computed again on logarithms.
 SMALLEST_EXACT = 1e-100
 
-#: Smaller posteriors need no digits.
+#: Smaller posteriors need not be exact.
 NEGLIGIBLE = 1e-30
 
 __all__ = [
@@ -156,7 +156,7 @@ def filter(  # noqa: A001
     lengths : sequence of int, optional
         Lengths of the sequences that `log_ratios` holds one after the other; one sequence by default.
     dt : array of int, shape (T,), optional
-        Steps of the chain that lead to each row, see the module; all 1 by default.
+        Steps of the chain before each row, see the module; all 1 by default.
     n_threads : int, optional
         Threads over sequences; all cores by default.
 
@@ -198,8 +198,8 @@ def fixed_lag(
 ) -> Array:
     """Posterior given `lag` more time steps: p(x_t = i | y_1..y_min(t+lag, T)).
 
-    ``lag=0`` is filtering; a lag of T - 1 or more is smoothing. The lag counts rows, whatever `dt` is between them; the
-    work per row grows with it.
+    ``lag=0`` is filtering; a lag of T - 1 or more is smoothing. The lag counts rows, whatever their `dt`. The work per
+    row grows with it.
     """
     problem = _problem(log_ratios, transmat, startprob, lengths, dt)
     lag = min(check_integer(lag, "lag", low=0), len(problem[1]))
@@ -256,7 +256,7 @@ def log_likelihood(
 
     log sum over paths of p(x_1..x_T) prod_t w_{x_t}(y_t), for the evidence as given. For log-likelihoods, other
     packages call it score or marginal log likelihood. With ratios to the density of all time steps, it is the gain over
-    independent time steps. A missing time step counts 0.
+    independent time steps. A missing time step adds 0.
     """
     return run("log_likelihood", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
 
@@ -283,8 +283,8 @@ def sample_paths(
 ) -> npt.NDArray[np.int64]:
     """Draw whole paths from their posterior.
 
-    Where `smooth` gives the probability of a state at one time step, paths answer any question about several: the
-    number of changes, the longest stay, the first time of a state. Drawn backwards from filtered posteriors.
+    `smooth` gives probabilities at single time steps. Paths answer questions about several: the number of changes, the
+    longest stay, the first time of a state. They are drawn backwards from filtered posteriors.
 
     Parameters
     ----------
