@@ -65,7 +65,7 @@ FIT = {
     "an id that is no time": ((X, Y), {"sequence_id": np.full(60, "NaT", "M8[s]")}, "sequence_id has NaT at row 0"),
     "ids of truth and numbers": ((X, Y), {"sequence_id": [True] * 30 + [1] * 30}, "sequence_id has 1 at row 30 beside"),
     "ids that are lists": ((X, Y), {"sequence_id": np.array([[1]] * 60 + [None], dtype=object)[:60]}, "told apart"),
-    "truth beside numbers": ((X, [*(Y[:59] > 0).tolist(), 2]), {}, "y has 2 at row 59 beside True and False"),
+    "truth beside numbers": ((X, [*(Y[:59] > 0).tolist(), 2]), {}, "y has 2 at row 59, but True and False elsewhere"),
     "truth in one sequence, numbers in another": (
         ([X, X], [Y > 0, Y]),
         {},

@@ -816,7 +816,7 @@ BAD_LINES = {
     "a step with a unit": (
         "heart rate,speed,t\n1,2,0\n",
         ["--time", "t", "--step", "1s"],
-        "line 2, column 't': the time is a number in no known unit, and a step of 1 s has one",
+        "line 2, column 't': the time is a number without a known unit, but the step of 1 s has one",
     ),
     "an empty sequence": ("heart rate,speed,id\n1,2,\n", ["--sequence", "id"], "line 2, column 'id': there is no name"),
     "a strange sequence": (
@@ -932,7 +932,7 @@ BAD_CALLS = {
     ),
     "a feature twice": (
         ["fit", "data.csv", "--label", "activity", "--features", "speed,speed", "--output", "x"],
-        "--features: 'speed' is there twice",
+        "--features: 'speed' appears twice",
     ),
     "a column named as a result": (
         ["predict", "model.drhmm", "results.csv", "--sequence", "state", "--no-time"],

@@ -227,7 +227,7 @@ class TestMessages:
 
     def test_a_step_with_a_unit_beside_numbers(self, fit):
         message = fit(*NAMED, "--step", "1s")
-        assert "column 'second': times are numbers in no known unit, and a step of 1 s has one" in message
+        assert "column 'second': times are numbers without a known unit, but the step of 1 s has one" in message
 
     def test_a_word_for_nothing(self, fit, columns, tmp_path):
         write(tmp_path / "data.csv", {**columns, "speed": ["n/a", *columns["speed"][1:]]})

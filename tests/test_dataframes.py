@@ -111,7 +111,7 @@ class TestTablesIn:
             nameless.predict(make({"a": X[:, 0], "b": ["x"] * 200}))
 
     def test_a_lazy_frame_is_refused(self, nameless):
-        with pytest.raises(TypeError, match=r"LazyFrame, whose rows are not there yet; use X.collect\(\)"):
+        with pytest.raises(TypeError, match=r"LazyFrame, which has not been computed yet; use X.collect\(\)"):
             nameless.predict(pl.DataFrame(COLUMNS).lazy())
 
 

@@ -239,7 +239,7 @@ class TestDurations:
         assert_array_equal(stages_of(self.TRANSMAT, np.array([2, 3, 1]), np.array([6, 1, 1])).shape, [2, 3, 1])
 
     def test_a_state_that_is_left_too_rarely_for_stages_is_refused(self):
-        with pytest.raises(ValueError, match="state 0 is left with 1e-17 at a step: too rarely to have 4 stages"):
+        with pytest.raises(ValueError, match="left with probability 1e-17 per time step: too rarely for 4 stages"):
             stages_of(np.array([[1.0, 1e-17], [0.5, 0.5]]), np.array([4, 1]), np.ones(2, int))
 
     def test_arrays_cannot_be_written_to(self):

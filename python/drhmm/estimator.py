@@ -168,7 +168,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     transition_temper_ : float
         The exponent of the chain.
     prior_shift_ : float
-        How much class shares count beside the ratios, in units of `evidence_scale_`.
+        Weight of the class shares relative to the ratios, in units of `evidence_scale_`.
     scale_reason_ : str
         The data that scales, temper and shift were learned from, in words.
     centers_, theta_, sigma_, rho_ : ndarray, ndarray, float, float

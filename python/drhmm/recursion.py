@@ -90,9 +90,7 @@ __all__ = [
 def _problem(
     log_ratios: Any, transmat: Any, startprob: Any, lengths: Any, dt: Any = None
 ) -> tuple[_core.Chain, Array, Lengths, Steps | None]:
-    evidence = as_matrix(
-        log_ratios, "log_ratios", ". Sequences follow one another in one array, and lengths= says where they end"
-    )
+    evidence = as_matrix(log_ratios, "log_ratios", ". Join several sequences in one array and give their lengths")
     n_frames, n_states = evidence.shape
     if n_frames == 0 or n_states == 0:
         raise ValueError(f"log_ratios is empty: shape {evidence.shape}")

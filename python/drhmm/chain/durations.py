@@ -171,7 +171,8 @@ def stages_of(transmat: Array, shape: Sizes, minimum: Sizes) -> Durations:
         advance = ((1 - skip[state]) * k + skip[state]) / max(mean - forced, k)
         if 1 - advance == 1:
             raise ValueError(
-                f"state {state} is left with {away[state]:g} at a step: too rarely to have {forced + k} stages"
+                f"state {state} is left with probability {away[state]:g} per time step: too rarely for "
+                f"{forced + k} stages"
             )
         sizes.append(forced + k)
         stay.append([0.0] * forced + [1 - min(advance, 1.0)] * k)

@@ -214,7 +214,7 @@ def _refuse_mixed_truth(values: Any, name: str) -> None:
         return
     for row, value in enumerate(values):
         if isinstance(value, numbers.Number) and type(value) not in truth and not _stands_for_nothing(value):
-            raise ValueError(f"{name} has {value!r} at row {row} beside True and False, which are equal to numbers")
+            raise ValueError(f"{name} has {value!r} at row {row}, but True and False elsewhere: use one kind of labels")
 
 
 def is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

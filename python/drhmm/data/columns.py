@@ -72,7 +72,7 @@ class Columns:
         chosen = [name for name in names if name not in marks] if features is None else as_names(features)
         for name in [*chosen, *marks]:
             if [*chosen, *marks].count(name) > 1:
-                what = "is the label, the sequence or the time" if name in marks else "is there twice"
+                what = "is the label, the sequence or the time" if name in marks else "appears twice"
                 raise TableError(
                     f"the column {name!r} is named twice among features, label, sequence and time",
                     on_command_line=f"--features: {name!r} {what}",

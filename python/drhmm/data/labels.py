@@ -102,7 +102,7 @@ def is_known(labels: npt.NDArray[Any], allow_one: bool, unknown: Any = "auto") -
 
 
 def _warn_of_lost_class(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_]) -> None:
-    """Warn of integers -1 that may be a class: beside 0 and 1, or beside -2."""
+    """Warn if -1 among integers may be a class: with 0 and 1, or with -2."""
     if labels.dtype.kind != "i" or known.all():
         return
     classes = np.unique(labels[known]).tolist()
@@ -205,7 +205,7 @@ def renamed(classes: npt.NDArray[Any], labels: Mapping[Any, Any]) -> npt.NDArray
     found = [labels.get(label, label) for label in known]
     if len({isinstance(label, str) for label in found}) > 1:
         left = next(label for label in known if not isinstance(labels.get(label, label), str))
-        raise ValueError(f"labels leaves {left!r} as it is, beside text: give every state a name")
+        raise ValueError(f"labels does not rename {left!r}, but gives other states text: give every state a name")
     values = as_values(found, "labels")
     nameless = ~is_known(values, allow_one=True, unknown=None) | np.array([label == "" for label in found])
     if nameless.any():

@@ -102,10 +102,7 @@ class Sequences:
         return values if self.order is None else values[self.order]
 
     def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Bring rows back into the caller's order, as a list of arrays if X was one.
-
-        The annotation covers the usual case, an array, so that users need not cast.
-        """
+        """Bring rows back into the caller's order, as a list of arrays if X was one."""
         if self.order is not None:
             restored = np.empty_like(values)
             restored[self.order] = values
@@ -143,7 +140,7 @@ def column_names(table: Any) -> tuple[Any, ...] | None:
         return None
     if not hasattr(table, "shape"):
         if hasattr(table, "collect_schema"):
-            raise TypeError(f"X is a {type(table).__name__}, whose rows are not there yet; use X.collect()")
+            raise TypeError(f"X is a {type(table).__name__}, which has not been computed yet; use X.collect()")
         return None
     for attribute in ("column_names", "columns"):
         names = getattr(table, attribute, None)

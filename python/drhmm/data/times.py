@@ -133,7 +133,7 @@ def in_seconds(time: Any, step: float) -> tuple[Any, float]:
         step = step if isinstance(step, StepSeconds) else step / TICKS[unit]
         return Seconds(Fraction(time) / int(TICKS[unit])), step
     if isinstance(step, StepSeconds) and not isinstance(time, Seconds | WholeSeconds):
-        raise ValueError(f"the time is a number in no known unit, and a step of {step:g} s has one")
+        raise ValueError(f"the time is a number without a known unit, but the step of {step:g} s has one")
     return time, step
 
 
@@ -243,7 +243,7 @@ def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float, name: str) -> S
     The step is in seconds for dates and durations. Warns about a step that does not suit the column `name` of times.
     """
     if isinstance(step, StepSeconds) and times.dtype.kind not in "OMm":
-        raise TimeError(f"times are numbers in no known unit, and a step of {step:g} s has one;")
+        raise TimeError(f"times are numbers without a known unit, but the step of {step:g} s has one;")
     inside = np.flatnonzero(~_begins(lengths))
     steps = np.empty(len(inside))
     for begin in range(0, len(inside), BLOCK):

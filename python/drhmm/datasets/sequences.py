@@ -93,7 +93,7 @@ def rings(
 ) -> tuple[Array, npt.NDArray[np.int64]]:
     """Points on three concentric circles of radius 1, 2 and 3, one per state.
 
-    Parameters and returns as in `moons`, with states 0, 1 and 2; `noise` is radial.
+    As in `moons`, with states 0, 1 and 2; `noise` is radial.
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
@@ -108,7 +108,7 @@ def blobs(
 ) -> tuple[Array, npt.NDArray[np.int64]]:
     """Points from three overlapping round clouds with centres 2 apart.
 
-    Parameters and returns as in `moons`, with states 0, 1 and 2; `noise` is the standard deviation of a cloud.
+    As in `moons`, with states 0, 1 and 2; `noise` is the standard deviation of a cloud.
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)

@@ -259,7 +259,7 @@ class GaussianMember(FrozenArrays):
     def log_densities(self, frames: Array, n_newest: int | None = None) -> Array:
         """Log N(y; mu_i, Sigma_i), (n, S), or of the last columns given the others.
 
-        W_i is triangular: the last entries of W_i (y - mu_i) are the parts not explained by the columns before.
+        W_i is triangular: the last entries of W_i (y - mu_i) are the parts that earlier columns do not explain.
         """
         n_states, n_columns = self.means.shape
         first = 0 if n_newest is None else n_columns - n_newest

@@ -164,10 +164,7 @@ class PooledEvidence(FrozenArrays):
         return list(self.members) == [KernelMember.NAME]
 
     def reach(self, frames: Array, codes: npt.NDArray[np.int64]) -> Array:
-        """Median of sum_b phi_b(y) over about a thousand frames per class, (S,).
-
-        inf for classes without frames.
-        """
+        """Median of sum_b phi_b(y) over about 1,000 frames per class, (S,); inf if none."""
         assert self.kernel is not None
         some = fair_draw(codes, min(len(codes), 1000 * self.n_states), np.random.RandomState(0))
         near = np.ascontiguousarray(frames[some])

@@ -73,10 +73,7 @@ def context_sums(
 
 
 def learn_context_members(training: TrainingFrames, past: Context, task: Task, floor: float) -> list[Trained]:
-    """Learn the context members and their held-out log ratios at the drawn frames.
-
-    A held-out row is estimated from the sums of the other folds.
-    """
+    """Learn context members and, from other folds, log ratios of the drawn frames."""
     samples, lengths, prior = training.samples, training.lengths, task.prior
     n_rows, n_states = len(samples), len(prior)
     everywhere, weights = np.zeros((n_rows, n_states)), np.zeros(n_rows)

@@ -1,6 +1,6 @@
 """Evidence for the unknown in numpy: scores, p-values, e-values and alarms.
 
-A score says how badly the known states explain a frame; larger is stranger. Its p-value is the share of normal frames
+A score measures how badly the known states explain a frame. Its p-value is the share of normal frames
 with a score at least as large, and an e-value is evidence against "normal" whose mean over normal frames is 1.
 """
 

@@ -42,10 +42,7 @@ def tempered(transmat: Array, startprob: Array, temper: float) -> tuple[Array, A
 
 
 def smoothed(evidence: Array, transitions: Array, start: Array) -> tuple[Array, Array, Array, Array]:
-    """Posteriors (T, S) by forward-backward, both messages, and exp(evidence).
-
-    Transitions and start need not sum to 1.
-    """
+    """Posteriors (T, S), both messages, exp(evidence); weights need not sum to 1."""
     rows = prepare(evidence)
     weights = np.exp(rows - rows.max(axis=1, keepdims=True))
     a, b = np.empty_like(weights), np.ones_like(weights)

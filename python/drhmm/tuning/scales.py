@@ -75,10 +75,7 @@ def given_scales(scale: Any) -> Array | None:
 
 
 def given_temper(temper: Any, is_geometric: bool = True) -> float | None:
-    """Return a given temper, or None to learn it.
-
-    Only geometric chains can be tempered; otherwise the temper is 1.
-    """
+    """Check a given temper, 1 unless stays are geometric; return None to learn it."""
     if isinstance(temper, str) and temper == "cv":
         return None
     temper = check_number(temper, "transition_temper", low=0, high=1, low_open=True)
