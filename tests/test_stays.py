@@ -118,7 +118,7 @@ class TestMinimum:
             (0, "min_duration must be at least 1, got 0"),
             (2.5, "min_duration must be an integer, got 2.5"),
             (10**9, "min_duration must be at most 10000"),
-            ({"x": 3}, r"min_duration names 'x', which is no class: classes are \['a', 'b', 'c'\]"),
+            ({"x": 3}, r"min_duration has 'x', which is not a class: classes are \['a', 'b', 'c'\]"),
             ({"b": -1}, "min_duration of the class 'b' must be at least 1, got -1"),
             ([1, 2], r"min_duration has 2 numbers for 3 classes"),
         ],

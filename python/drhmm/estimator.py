@@ -48,8 +48,8 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
 
     The model learns the evidence for each state as density ratios and runs forward-backward on them. By default the
     evidence is a pool of kernel least squares, additive least squares, class Gaussians and least squares on the past of
-    each time step. Cross-validation chooses the weights of these members and of the chain that label held-out sequences
-    best, for each kind of answer. Sequences may be labelled, partly labelled or unlabelled.
+    each time step. For each kind of answer, cross-validation chooses the weights of these members and of the chain that
+    label held-out sequences best. Sequences may be labelled, partly labelled or unlabelled.
 
     Most users need only the first ten parameters; the others are in groups under *Other Parameters*.
 
@@ -63,16 +63,15 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     ratio : {"pool", "least-squares", "gaussian"} or a ratio source
         Source of the evidence: the pool of kernels, additive ratios and Gaussians (`drhmm.ratios.Pool`), kernel
         least squares alone, as in the paper, one Gaussian per state, or an object with the methods ``fit`` and
-        ``log_ratios``, such as those in `drhmm.ratios`. Without labels, the pool follows kernels, and Gaussians where
-        they predict held-out time steps clearly better.
+        ``log_ratios``, such as those in `drhmm.ratios`. Without labels, the pool uses kernels, or Gaussians if these
+        predict held-out time steps clearly better.
     class_weight : dict or "balanced", optional
-        Weight of each class, as in scikit-learn. It multiplies the weights of its time steps when ratios are learned,
-        and of the transitions into it. A class with more weight is predicted more often.
+        Weight of each class, as in scikit-learn. It multiplies the weights of time steps of the class in ratios, and
+        the counts of transitions into it. A class with more weight is predicted more often.
     context : int, "auto" or None
         Features of the past of a time step: means, spreads and changes of its columns over windows, and convolutions,
         as a further member of the pool. "auto": windows of 5, 17 and 65 samples up to twice the mean stay,
-        if labels are complete. An integer: the longest window, in time steps. None: every time step by itself, or with
-        its `window`.
+        if labels are complete. An integer: the longest window, in time steps. None: no such features.
     durations : {"auto", "geometric", "negative-binomial"}
         Distribution of the stays in each state. Stays of a plain chain are geometric: the shortest are the most
         frequent. "negative-binomial" learns the shape of each distribution, and keeps the shapes only if they label
@@ -109,14 +108,14 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         the class shares count. Without enough labels, kernels and Gaussians have 1/2 each, and kernels alone have 1. A
         number is shared among the members in these proportions; a sequence has one for each.
     standardize : bool
-        Whether columns are brought to mean 0 and standard deviation 1.
+        Whether to standardise columns to mean 0 and standard deviation 1.
     Chain
         How states follow each other.
     transition_prior : float or array of shape (S, S)
         Pseudo-count of every transition, or of each: large on the diagonal for sticky states, -inf where a transition
         is forbidden.
     transmat, startprob : array, optional
-        Transition and start probabilities, if they are given and not learned.
+        Given transition and start probabilities; by default they are learned.
     transition_temper : float in (0, 1], or "cv"
         Exponent of the transition and start probabilities. A value below 1 keeps short events that small evidence
         scales would smooth away. "cv" learns it with the scales; it is 1 with too few labels or with `class_weight`. A

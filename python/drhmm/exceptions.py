@@ -56,7 +56,7 @@ class ModelFormatError(ValueError):
 
 
 class SnapshotError(ValueError):
-    """Bytes are not a snapshot for this model: damaged, or of another model or format.
+    """Bytes are not a snapshot of this model: damaged, or of another model or format.
 
     Examples
     --------

@@ -348,7 +348,7 @@ class Model(Inference):
         Parameters
         ----------
         false_alarms : float
-            False alarms that are expected in the time `per`.
+            Expected number of false alarms in the time `per`.
         per : float or str
             Time steps, or a time such as "7d", "12 hours", "10min" or "30s".
         hold_off : float or str, optional

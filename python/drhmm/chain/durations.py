@@ -306,7 +306,7 @@ def minimum_stays(min_duration: Any, classes: npt.NDArray[Any]) -> Sizes:
         labels = classes.tolist()
         for label in min_duration:
             if label not in labels:
-                raise ValueError(f"min_duration names {label!r}, which is no class: classes are {labels}")
+                raise ValueError(f"min_duration has {label!r}, which is not a class: classes are {labels}")
         values = [min_duration.get(label, 1) for label in labels]
     elif isinstance(min_duration, list | tuple) or np.ndim(min_duration) > 0:
         values = list(min_duration)
@@ -328,5 +328,5 @@ def check_minimum(codes: Codes, lengths: Lengths, minimum: Sizes, classes: npt.N
         if entered and left and length < minimum[state]:
             raise ValueError(
                 f"min_duration is {minimum[state]} for the class {classes.tolist()[state]!r}, but y has a stay of "
-                f"{length} time steps: where some labels are unknown, the known ones are certain"
+                f"{length} time steps, and known labels stay as given if others are unknown"
             )

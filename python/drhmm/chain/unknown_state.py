@@ -9,8 +9,8 @@ import numpy as np
 
 from ..data.checks import Array, check_number
 
-#: Bounds of the mean duration of the unknown and of its rate. Within them, and with the limits of the native core on
-#: evidence, float64 holds the posteriors of the known states in all but contrived chains.
+#: Bounds of the mean duration of the unknown and of its rate. With them, and with the limits on evidence in the core,
+#: float64 holds the posteriors of the known states in all but contrived chains.
 LONGEST_DURATION = 1e9
 SMALLEST_RATE = 1e-30
 

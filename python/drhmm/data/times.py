@@ -190,8 +190,7 @@ def frames_of(value: Any, name: str, step: float | None, *, low: float, remedy: 
     return check_number(seconds / step, f"{name} of {value} in time steps", low=low, high=LARGEST)
 
 
-#: The largest share of unusual distances, and the fewest distances for a warning. (A fifth of business days follow a
-#: weekend.)
+#: The largest share of unusual distances without a warning (weekends: a fifth), and the fewest distances for one.
 MOST_OTHERS = 1 / 6
 FEWEST_DISTANCES = 10
 

@@ -135,8 +135,8 @@ def sines(
     n_samples, noise, stay, random_state
         As in `moons`.
     durations : (int, int), optional
-        The shortest and the longest stay in a regime, both included, instead of `stay`. (20, 40) draws every stay
-        from 20 to 40 samples with equal probability. The end of the sequence cuts the last one.
+        The shortest and the longest stay in a regime, instead of `stay`: all lengths between them, both included, are
+        equally probable. The end of the sequence cuts the last stay.
 
     Returns
     -------

@@ -48,8 +48,8 @@ class Context(FrozenArrays):
     """Features of the past of a time step.
 
     The sample itself; mean, log spread and log change (the first `kinds` of them) of every column over each of the
-    `windows`; and for each convolution the share of its last five outputs above its bias. `mean` and `scale` (d,)
-    standardise samples, `signs` (d, 252) are the signed sums of columns for the convolutions, `bias` (252,) their
+    `windows`; and the share of the last five outputs of each convolution above its bias. `mean` and `scale` (d,)
+    standardise samples, `signs` (d, 252) define the sums of columns for the convolutions, and `bias` (252,) has their
     biases. `drhmm.reference.context` has the formulas.
     """
 

@@ -100,7 +100,7 @@ def learn_framing(
 
 
 def _mean_and_deviation(shifted: Array) -> tuple[Array, Array]:
-    # One column at a time, so that no copy has the size of the data.
+    # One column at a time, to avoid a copy of all data.
     offset = np.array([np.nanmean(column) for column in shifted.T])
     return offset, np.array([np.nanstd(column - mean) for column, mean in zip(shifted.T, offset, strict=True)])
 

@@ -123,10 +123,7 @@ def _verdict(
     if em > alone - LEAST_LEAD:
         return False, f"hidden labels are predicted better without them, {figures}"
     if em > LARGEST_LOSS:
-        return (
-            False,
-            f"with them hidden labels are not predicted well, loss {em:.2f}, at most {LARGEST_LOSS:g} is needed",
-        )
+        return False, f"hidden labels are not predicted well with them, loss {em:.2f} above {LARGEST_LOSS:g}"
     return True, f"hidden labels are predicted better with them, {figures}"
 
 

@@ -59,7 +59,7 @@ class TrainingFrames:
     folds, weights : ndarray of shape (N,)
         Fold and weight of each frame.
     given_weights : ndarray of shape (N,) or None
-        The weights, if there are any but ones.
+        The weights, if any were given.
     samples : ndarray of shape (n_rows, d)
         Samples of every row.
     codes : ndarray of shape (n_rows,)

@@ -1,8 +1,8 @@
 """Durations in numpy: expanded stages, and enumeration of segmentations.
 
-State i has ``sizes[i]`` stages with the same evidence. Stage u stays with ``stay[u]``, else it advances to the next.
-Advancing from the last stage leaves the state, to state j with B_ij = A_ij / sum_{l != i} A_il. An entry into state j
-begins at its first stage, or with ``skip[j]`` at its last. A sequence begins at any stage of its first state.
+State i has ``sizes[i]`` stages with the same evidence. Stage u lasts with ``stay[u]``, else the next one follows. The
+last stage leads to state j with B_ij = A_ij / sum_{l != i} A_il. An entry into state j begins at its first stage, or
+with ``skip[j]`` at its last. A sequence begins at any stage of its first state.
 A state for the unknown is the last one, has one stage, and interrupts every stage with ``rate``.
 """
 

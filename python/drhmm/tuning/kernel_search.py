@@ -27,7 +27,7 @@ RHO_GRID = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 #: Gain in summed loss (squared error, or nats of a judge) required per squared grid step from the default.
 PULL = 3.0
 
-#: Size of held-out estimates in memory at once, in numbers; those of one sigma always fit.
+#: The most numbers in held-out estimates in memory at once; those of one sigma are always allowed.
 MOST_ESTIMATES = 2**24
 
 #: Multiplications of Gram matrices between two progress updates; one sigma may take more.
