@@ -2,8 +2,8 @@
 Labels for a table of several recordings
 ========================================
 
-A CSV file with a label, a recording and a time in every row: learn, see how good it is where nothing was learned from,
-and label the rest. The data are every tenth minute of an office: is it occupied? Download
+A CSV file with a label, a recording and a time in every row: learn, evaluate on a new recording, and label the rest.
+The data are every tenth minute of an office: is it occupied? Download
 :download:`occupancy.csv <../../examples/data/occupancy.csv>` into a folder ``data`` beside this script, or run it in
 the folder ``examples`` of the repository.
 """
@@ -21,15 +21,14 @@ model = dataframes.fit(
 model
 
 # %%
-# How good is it on a recording that it has never seen?
+# How good is it on a new recording?
 
 features = list(model.feature_names)
 evaluation = evaluate(model, test[features], test.occupancy)
 evaluation
 
 # %%
-# ``evaluation.save_html("report.html")`` writes a page with pictures. The states of new rows need no names of columns:
-# the model remembers them.
+# ``evaluation.save_html("report.html")`` writes a page with pictures. The model finds the columns of new rows by name.
 
 unlabelled = table[table.recording == "test 1"].drop(columns="occupancy")
 states = dataframes.predict(model, unlabelled)

@@ -19,20 +19,20 @@ prices = 100 * np.exp(np.cumsum(returns) / 100)
 X = np.log(np.abs(np.diff(np.log(prices), prepend=np.log(100))) + 1e-5)[:, None]
 
 # %%
-# The number of states with which held-out days are predicted best, or the smallest that is hardly worse.
+# The number of states that predicts held-out days best, or the smallest that is hardly worse.
 
 numbers = select_states(X, range(2, 5), random_state=0)
 numbers.plot()
 
 # %%
-# What they are.
+# The states:
 
 model = DensityRatioHMM(numbers.n_states, random_state=0).fit(X)
 print(model.model_.summary())
 
 # %%
-# How probable each state is on every day. EM numbers the states as it likes. The prices are simulated, so that the true
-# regimes are known: each found state counts for the regime that it shares most days with.
+# The probability of each state on every day. EM numbers the states in any order. As the prices are simulated, the true
+# regimes are known: each state is assigned to the regime with the most common days.
 
 posteriors = model.predict_proba(X)
 shared = np.eye(3)[regimes].T @ posteriors  # days that each regime shares with each state

@@ -2,8 +2,8 @@
 Alarms for a machine
 ====================
 
-Four days of normal operation, one row per minute from eight correlated sensors, and no labels at all: raise an alarm
-when something happens that was never seen, with about one false alarm a week.
+Four days of normal operation, one row per minute from eight correlated sensors, and no labels: raise an alarm at
+anything new, with about one false alarm a week.
 """
 
 from drhmm import DensityRatioHMM, plotting
@@ -16,7 +16,7 @@ alarm = model.alarm(false_alarms=1, per="7d", hold_off="1h", normal=week, step=6
 alarm
 
 # %%
-# In the next two days sensors are off by some units, or change places. When, and which columns stick out?
+# In the next two days sensors have offsets, or are swapped. When, and which columns are unusual?
 
 days, fault = sensors(2 * 1440, faults=("bias", "swap"), random_state=2)
 episodes = alarm.episodes(days)

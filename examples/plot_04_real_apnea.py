@@ -21,22 +21,22 @@ train, test = parts["training"], parts["test"]
 model = dataframes.fit(DensityRatioHMM(random_state=0), train, label="label", sequence="night").model_
 
 # %%
-# Seven unseen nights. The table compares the accuracy with that of always saying "normal", and counts the stretches of
-# apnea in the labels and in the predictions.
+# Seven new nights. The table compares the accuracy with that of the most frequent class, "normal", and counts the
+# stretches of apnea in the labels and in the predictions.
 
 evaluation = dataframes.evaluate(model, test)
 evaluation
 
 # %%
 # How many minutes of apnea does each night have? The sum of the probabilities is the expected number. Some nights are
-# far off: nine people are too few to know everybody's heart.
+# far off: nine people are too few to learn from.
 
 p_apnea = pd.Series(evaluation.posteriors[:, list(model.classes).index("apnea")])
 minutes = pd.DataFrame({"labelled": test.label == "apnea", "expected": p_apnea})
 print(minutes.groupby(test.night).sum().round(0).astype(int))
 
 # %%
-# Can we rely on the probabilities? Over all nights: above the diagonal the model is too cautious, below it too sure.
+# Are the probabilities calibrated? Above the diagonal the model is too cautious, below it overconfident.
 
 plotting.calibration(test.label, evaluation.posteriors, names=model.classes)
 plt.show()

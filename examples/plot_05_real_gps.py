@@ -24,10 +24,10 @@ train, test = parts["training"], parts["test"]
 model = dataframes.fit(DensityRatioHMM(random_state=0), train, label="label", sequence="trip").model_
 
 # %%
-# What does the chain add? We compare points with their context but without the chain, the past and the present (live),
-# a delay of ten seconds, and the whole trip. The log loss says how good the probabilities are; lower is better. Without
-# the chain, trips break into too many segments. The whole trip has the best probabilities, and misses some short
-# segments. The live answer is no better than that without the chain: the context knows the past already.
+# What does the chain add? We compare answers without the chain, live, with a delay of ten seconds, and given the whole
+# trip. A lower log loss means better probabilities. Without the chain, trips break into too many segments. The whole
+# trip has the best probabilities, and misses some short segments. The live answer is no better than that without
+# the chain, because the context already has the past.
 
 ways = {"without the chain": {"method": "frame"}, "live": {"method": "filter"}}
 ways |= {"10 s later": {"lag": 2}, "whole trip": {}}

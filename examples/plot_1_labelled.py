@@ -2,8 +2,8 @@
 Labelled sequences
 ==================
 
-A noisy sine switches between three frequencies, and one sequence of each is labelled. The model learns ratios of the
-densities of short windows, and a chain says how long a regime lasts.
+A noisy sine switches between three frequencies, and one sequence of each is labelled. The model learns density ratios
+of short windows, and a chain models how long a regime lasts.
 """
 
 # %%
@@ -21,10 +21,10 @@ model = DensityRatioHMM(window=4, transmat=stay, random_state=0).fit(X, y)
 print(f"sigma {model.sigma_:.2f}, rho {model.rho_:g}, evidence scale {model.evidence_scale_:g}")
 
 # %%
-# The training sequences never switch, so that they say nothing of how often a signal does: the transition matrix is
-# given here. If your sequences do switch, leave it out, and it is counted.
+# The training sequences never switch, so the transition matrix is given here. If your sequences do switch, leave it
+# out, and it is counted.
 #
-# Each time step alone is often wrong. Filtering adds the past, and smoothing the future, too.
+# Single time steps are often wrong. Filtering adds the past, and smoothing also the future.
 
 X_new, y_new = sines(600, random_state=1)
 plotting.sequence(

@@ -2,12 +2,12 @@
 No labels at all
 ================
 
-Three rings around each other: no cloud of points, no Gaussian, and no single time step tells where a ring begins. But
-the sequence stays on a ring for about twenty time steps, and expectation maximisation finds the rings from that.
+Three concentric rings are neither clusters nor Gaussians. But the sequence stays on a ring for about twenty time steps,
+and expectation maximisation finds the rings from that.
 """
 
 # %%
-# ``n_states`` is all that is given. EM starts from clusters of time steps in their context, and alternates between soft
+# Only ``n_states`` is given. EM starts from clusters of time steps in their context, and alternates between soft
 # labels and density ratios.
 
 from itertools import permutations
@@ -26,7 +26,7 @@ found = model.predict(X)
 print(f"EM ended after {model.n_iter_} iterations; transitions:\n{model.transmat_.round(3)}")
 
 # %%
-# The states that EM finds have no names, so that accuracy is that of the best naming.
+# The states of EM have no names, so the accuracy is that of the best naming.
 
 
 def accuracy(states):

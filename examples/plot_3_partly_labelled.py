@@ -2,12 +2,12 @@
 A few labels
 ============
 
-Labels cost somebody's time. Here four time steps of each state have one, and 792 have none: the labels name the states,
-and the unlabelled time steps give them their shape.
+Labels are expensive. Here four time steps of each state have one, and 792 do not: the labels name the states, and the
+unlabelled time steps determine their shape.
 """
 
 # %%
-# ``-1`` marks an unknown label (NaN among floats, None among objects); ``unknown=-1`` says that it is no class.
+# ``-1`` marks an unknown label (NaN among floats, None among objects); ``unknown=-1`` confirms it.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,8 +25,8 @@ few[known] = y[known]
 with_all = DensityRatioHMM(unknown=-1, random_state=0).fit(X, few)
 
 # %%
-# For comparison, a model that sees the eight labelled time steps and nothing else. With so few there is nothing to
-# cross-validate, so that it takes the default kernel width and regularisation.
+# For comparison, a model of the eight labelled time steps alone, too few for cross-validation, so it takes the default
+# kernel width and regularisation.
 
 lengths = np.ones(len(known), dtype=int)
 labels_only = DensityRatioHMM(sigma="default", rho="default", transmat=with_all.transmat_, random_state=0)

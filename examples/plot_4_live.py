@@ -2,12 +2,12 @@
 Live
 ====
 
-A stream takes one observation at a time and gives the same posteriors as batch inference, in microseconds. It knows
-missing observations, pauses, a lag, and a restart in the middle.
+A stream takes one observation at a time and returns the same posteriors as batch inference, in microseconds. It handles
+missing observations, gaps, lags and restarts.
 """
 
 # %%
-# Two streams on one model: one answers at once, the other ten time steps later, when it knows what came next.
+# Two streams on one model: one answers at once, the other ten time steps later, given those time steps.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,8 +34,8 @@ lagged.extend(later.pending())  # the last ten, when the sequence has ended
 print(f"a snapshot has {len(saved)} bytes")
 
 # %%
-# Between time steps 100 and 140 there is no evidence: what the model believes fades towards the long-run shares of the
-# states, and returns with the first sample. With the lag, the pause is bridged from both sides at its end.
+# Between time steps 100 and 140 there is no evidence: the posterior tends to the long-run shares of the states until
+# the next sample. With the lag, the end of the gap also uses the samples after it.
 
 axes = plotting.sequence(
     X_live,
@@ -49,7 +49,6 @@ axes[0].text(120, 0, "no samples", ha="center", va="center", fontsize=9)
 plt.show()
 
 # %%
-# If nothing comes at all, ``dt`` says how many steps have passed. An hour of seconds costs no more than a few
-# small products.
+# After a gap, ``dt`` is the number of steps that have passed. An hour of seconds costs only a few small products.
 
 print(at_once.step(X_live[0], dt=3600).round(3))

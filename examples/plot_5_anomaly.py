@@ -2,12 +2,12 @@
 Something unknown
 =================
 
-With ``novelty=True`` the chain has one more state, for what nobody labelled. It needs no examples: the model knows
-where its training data are, and two numbers say how often something unknown begins and how long it lasts.
+With ``novelty=True`` the chain has one more state, the unknown. It needs no examples: its evidence is the distance from
+the training data, and two numbers give its expected rate and duration.
 """
 
 # %%
-# A signal with two labelled regimes; the test signal has an event that is neither, and a single outlier.
+# A signal with two labelled regimes; the test signal has an event outside both, and a single outlier.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,9 +32,9 @@ X_new[350:420] = [-3.0, -2.0] + 0.4 * random.standard_normal((70, 2))  # an even
 X_new[150] += 4.0  # one odd sample
 
 # %%
-# The score of one time step reacts to everything odd. The probability weighs it against the rate and the duration: one
-# odd sample is not an event, a row of them is. If a missed event costs ten times as much as a false alarm, the alarm
-# goes off above 1 / (1 + 10), the dotted line.
+# The score of one time step is high for every outlier. The probability weighs it against the rate and the duration: a
+# run of outliers is an event, a single one is not. If a missed event costs ten times as much as a false alarm, the
+# alarm level is 1 / (1 + 10), the dotted line.
 
 figure, panels = plt.subplots(3, 1, figsize=(9, 5), sharex=True, layout="constrained")
 panels[0].plot(X_new, linewidth=0.8)
@@ -53,7 +53,7 @@ for axes in panels:
 plt.show()
 
 # %%
-# ``predict`` can name it.
+# ``predict`` can label it.
 
 labels = model.predict(X_new, novelty_label=-1)
 print(f"{np.mean(labels[350:420] == -1):.0%} of the event found, {np.sum(labels[:350] == -1)} false alarms before it")

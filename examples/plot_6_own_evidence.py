@@ -2,8 +2,8 @@
 Evidence of your own: counts
 ============================
 
-`drhmm.recursion` is the whole chain for people who bring their evidence: any array of log-likelihoods, or of log
-posteriors minus log priors. Here it is a Poisson model of counts, which drhmm itself knows nothing of.
+`drhmm.recursion` runs the chain on evidence of your own: any array of log-likelihoods, or of log posteriors minus log
+priors. Here it is a Poisson model of counts, which drhmm itself does not have.
 """
 
 # %%
@@ -46,7 +46,7 @@ plotting.sequence(
 plt.show()
 
 # %%
-# Evidence that contradicts the chain is an error with its place, never a made-up answer.
+# Evidence that contradicts the chain raises an error with its place.
 
 from drhmm import ImpossibleDataError
 

@@ -3,7 +3,7 @@ Where evidence comes from
 =========================
 
 The same chain takes ratios from the pool, from kernel least squares alone, from any classifier, from densities, or
-from a class of your own. The colours show what one time step says; the titles what the sequence makes of it.
+from a class of your own. The colours show the evidence of one time step; the titles also the smoothed accuracy.
 """
 
 # %%
@@ -39,7 +39,7 @@ sources = {
 }
 
 # %%
-# On two moons a straight line is not enough for one time step, but the chain makes up for much of it.
+# On two moons a straight line cannot separate single time steps, but the chain compensates for much of it.
 
 X, y = moons(400, noise=0.2, random_state=0)
 X_new, y_new = moons(1000, noise=0.2, random_state=1)

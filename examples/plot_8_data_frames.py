@@ -2,8 +2,8 @@
 Data frames
 ===========
 
-Tables come in from pandas, polars and Arrow, columns are found by name, and the time column tells where rows are
-missing. The result is a table of the same kind with a state and its probability in every row.
+Tables come from pandas, polars and Arrow, columns are found by name, and missing rows by the time column. The result is
+a table of the same kind with a state and its probability in every row.
 """
 
 # %%
@@ -43,7 +43,7 @@ test = pd.concat([day("Bela", 600, 2), day("Dora", 600, 3), day("Edda", 600, 4)]
 test = test[~((test.person == "Bela") & test.second.between("2026-05-01 08:04", "2026-05-01 08:05"))]
 
 # %%
-# ``sequence_id`` says which rows belong together. The labels are text; so are the predictions.
+# ``sequence_id`` names the sequence of each row. The labels are text, and so are the predictions.
 
 columns = ["motion", "pulse"]
 model = DensityRatioHMM(random_state=0).fit(train[columns], train.activity, sequence_id=train.person).model_
@@ -51,8 +51,8 @@ result = dataframes.predict(model, test, sequence="person", time="second")
 result.sample(5, random_state=0).sort_index()
 
 # %%
-# The true activities above, the predicted ones below; faint where the model is not sure. In the pause it says nothing,
-# and behind it knows that a minute has passed.
+# The true activities above, the predicted ones below, faint where they are uncertain. The prediction after the pause
+# takes its length into account.
 
 figure, panels = plt.subplots(3, 1, figsize=(9, 3.6), sharex=True, layout="constrained")
 color = dict(zip(names, COLORS, strict=False))

@@ -3,8 +3,8 @@ More data than memory: Dask
 ===========================
 
 The statistics of labelled time steps are sums, so a cluster adds up those of its partitions. Prediction runs on
-partitions of whole sequences. This example runs on the threads of one machine;
-with a ``distributed.Client`` the same lines run on a cluster (see :doc:`/ecosystem`).
+partitions of whole sequences. This example uses threads of one machine;
+with a ``distributed.Client`` it uses a cluster (see :doc:`/ecosystem`).
 """
 
 # %%

@@ -2,9 +2,8 @@
 States that last about equally long
 ===================================
 
-A washing machine does not stop in the middle of a rinse. But a Markov chain believes that it does: the most frequent
-stay in a state has length 1, whatever the mean. Where time steps are noisy and stays are regular, a model that knows
-how long states last gets more time steps right.
+A washing machine does not stop in the middle of a rinse. But in a Markov chain the most frequent stay has length 1, for
+any mean. If time steps are noisy and stays are regular, a model of durations labels more time steps correctly.
 """
 
 # %%
@@ -24,10 +23,9 @@ plain = DensityRatioHMM(durations="geometric", **settings).fit(X, y)
 regular = DensityRatioHMM(**settings).fit(X, y)
 
 # %%
-# The shape of a state is the number of stages that a stay goes through, one after the other. One stage is a plain
-# chain; the more there are, the more regular are the stays. It was learned from the labels. The default
-# (``durations="auto"``) keeps the shapes where they clearly label held-out data better, as here; ``"geometric"`` is the
-# plain chain.
+# The shape of a state is the number of successive stages of a stay, learned from the labels. One stage is a plain
+# chain; more stages make stays more regular. The default (``durations="auto"``) keeps the shapes if they clearly label
+# held-out data better, as here; ``"geometric"`` is the plain chain.
 
 for name, model in (("plain", plain), ("regular", regular)):
     durations = model.model_.durations
@@ -37,8 +35,8 @@ plotting.durations(regular.model_.durations, y, names=names, figure=plt.figure(f
 plt.show()
 
 # %%
-# In new data the plain chain hesitates. The other model expects a change after about thirty samples, and finds most of
-# the stays.
+# In new data the plain chain is uncertain. The other model expects a change after about thirty samples, and finds most
+# of the stays.
 
 shown = slice(1000, 1500)
 posteriors = {
@@ -58,13 +56,13 @@ for name, model in (("plain", plain), ("regular", regular)):
     print(name, {method: f"{score:.1%}" for method, score in scores.items()})
 
 # %%
-# If only the shortest stay is known, ``min_duration`` says so. It helps a little, too, and needs nothing learned.
+# If only the shortest stay is known, ``min_duration`` also helps a little, without learning.
 
 least = DensityRatioHMM(min_duration=20, **settings).fit(X, y)
 print(f"at least 20 samples: {least.score(X_new, y_new):.1%}")
 
 # %%
-# Live, the same model answers one time step after the other; stages stay inside.
+# Live, the same model answers one time step after the other, with probabilities of states, not of stages.
 
 stream = regular.stream(lag=10)
 for x in X_new[:200]:

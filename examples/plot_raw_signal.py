@@ -3,12 +3,12 @@ A raw signal
 ============
 
 An accelerometer gives 25 samples per second while somebody rests, walks, climbs stairs and runs. The activities differ
-in the wave, not in the single sample: a value near zero can belong to any of them. The *context* describes the past of
+in the wave, not in the single sample: a value near zero occurs in all of them. The *context* describes the past of
 each time step by means, spreads and changes over windows, and by short convolutions.
 """
 
 # %%
-# The default looks at the context. ``context=None`` switches it off.
+# The default uses the context. ``context=None`` switches it off.
 
 import matplotlib.pyplot as plt
 
@@ -29,8 +29,8 @@ for name, found in accuracies.items():
     print(f"{name}: " + ", ".join(f"{method} {accuracy:.2f}" for method, accuracy in found.items()))
 
 # %%
-# ``"frame"`` knows no chain. The chain knows that an activity goes on for a while: it helps live (``"filter"``), and
-# most afterwards (``"smooth"``). Without the context it has less to work with.
+# ``"frame"`` uses no chain. As activities last for a while, the chain helps live (``"filter"``), and most afterwards
+# (``"smooth"``). Without the context all are less accurate.
 #
 # Forty seconds of the new signal: the lower two rows of probabilities have the context.
 
@@ -53,8 +53,8 @@ axes[-1].set_xlabel("seconds")
 plt.show()
 
 # %%
-# What cross-validation chose for each kind of answer. ``ahead`` reads the context of four time steps later, so it takes
-# part in smoothing only.
+# The scales and temper for each kind of answer, chosen by cross-validation. Only smoothing uses ``ahead``, the context
+# of four time steps later.
 
 for method, tuning in models["with the context"].model_.tunings.items():
     scales = ", ".join(f"{member} {scale:.3f}" for member, scale in tuning.scales.items())

@@ -2,13 +2,12 @@
 One step of the chain on a ratio
 ================================
 
-Two states, which are kept with probability a. Between two time steps the chain takes the ratio of their probabilities
-towards 1, the more the less it trusts that the state has stayed: the first figure of the paper.
+Two states, each kept with probability a. Between two time steps the chain moves the ratio of their probabilities
+towards 1, the more the smaller a is: the first figure of the paper.
 """
 
 # %%
-# A missing time step is a step without evidence, so that filtering one time step of known evidence and one of NaN gives
-# the predicted ratio.
+# A missing time step has no evidence, so filtering a time step with evidence and one of NaN gives the predicted ratio.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,5 +28,5 @@ axes.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# With a = 0.5 the past is forgotten at once, with a = 1 never. In between the predicted ratio has a ceiling of
-# a / (1 - a): however certain one time step was, the next one needs less than that to change the chain's mind.
+# With a = 0.5 the past is forgotten at once, with a = 1 never. In between the predicted ratio is at most a / (1 - a):
+# however certain one time step is, stronger evidence of the next one reverses it.

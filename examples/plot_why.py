@@ -2,8 +2,8 @@
 Why does a time step have its label?
 ====================================
 
-The log odds of the two likeliest states, taken apart: what the past says, what the future says, and what each column
-of the time step adds. The data are every tenth minute of an office: is it occupied? Download
+The log odds of the two likeliest states, split into the past, the future, and each column of the time step. The data
+are every tenth minute of an office: is it occupied? Download
 :download:`occupancy.csv <../../examples/data/occupancy.csv>` into a folder ``data`` beside this script, or run it in
 the folder ``examples`` of the repository.
 """
@@ -20,7 +20,7 @@ model = dataframes.fit(estimator, train, label="occupancy", sequence="recording"
 columns = test[list(model.feature_names)]
 
 # %%
-# The first row of the unseen recording that the model gets wrong, if there is one.
+# The first wrong row of the new recording, if there is one.
 
 wrong = (model.predict(columns) != test.occupancy).to_numpy()
 explained = model.explain(columns, int(wrong.argmax()))
@@ -29,7 +29,7 @@ plt.show()
 print(explained)
 
 # %%
-# Which columns matter, over the whole recording.
+# The importance of columns over the whole recording.
 
 model.rank_columns(columns, n_frames=200, random_state=0).plot()
 plt.show()
