@@ -11,7 +11,7 @@ from drhmm.datasets import sensors
 
 normal, _ = sensors(4 * 1440, faults=(), random_state=0)
 model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
-week, _ = sensors(7 * 1440, faults=(), random_state=1)  # normal, too, and not learned from: it says how high alarms are
+week, _ = sensors(7 * 1440, faults=(), random_state=1)  # normal, too, and not learned from, for the alarm levels
 alarm = model.alarm(false_alarms=1, per="7d", hold_off="1h", normal=week, step=60)
 alarm
 

@@ -27,7 +27,7 @@ for t, x in enumerate(X_live):
     answer = later.step(x)
     if answer is not None:
         lagged.append(answer)
-    if t == 200:  # the process ends here, and another one goes on from a few bytes
+    if t == 200:  # the process ends here, and another one resumes from a few bytes
         saved = later.snapshot()
         later = model.resume(saved)
 lagged.extend(later.pending())  # the last ten, when the sequence has ended

@@ -28,7 +28,7 @@ X, y = two_levels(2000, 1)
 model = DensityRatioHMM(novelty=True, novelty_rate=1e-3, novelty_duration=50, random_state=0).fit(X, y)
 
 X_new, y_new = two_levels(600, 2)
-X_new[350:420] = [-3.0, -2.0] + 0.4 * random.standard_normal((70, 2))  # an event that nobody labelled
+X_new[350:420] = [-3.0, -2.0] + 0.4 * random.standard_normal((70, 2))  # an event without labels
 X_new[150] += 4.0  # one odd sample
 
 # %%
