@@ -278,3 +278,15 @@ class TestPathsPastUnreachableStates:
         transmat = np.full((6, 6), 0.2)
         transmat[:, 0], transmat[0] = 0, [1, 0, 0, 0, 0, 0]
         assert recursion.viterbi(log_ratios, transmat, [0, 0.2, 0.2, 0.2, 0.2, 0.2])[1:].tolist() == [2] * 39
+
+
+@pytest.mark.parametrize("n_states", [2, 3, 4, 5])
+def test_a_certain_row_counts_as_one_that_excludes_all_other_states(n_states):
+    random = np.random.default_rng(0)
+    log_ratios = random.normal(size=(20, n_states))
+    transmat = np.full((n_states, n_states), 0.1) + np.eye(n_states)
+    chain = transmat / transmat.sum(axis=1, keepdims=True), np.full(n_states, 1 / n_states)
+    excluding = log_ratios.copy()
+    log_ratios[3], excluding[3] = 0, -np.inf
+    log_ratios[3, 0], excluding[3, 0] = np.inf, 0
+    assert_allclose(recursion.log_likelihood(log_ratios, *chain), recursion.log_likelihood(excluding, *chain))

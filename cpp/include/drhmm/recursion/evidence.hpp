@@ -114,7 +114,7 @@ DRHMM_INLINE Value weights_of_few(Value* rows, Value* pivots) {
       x[4 + k] = by_two[k] > none ? none - by_two[k] : by_two[k];  // the larger one, or c
       sum += x[4 + k];
     }
-    sum += x[k];
+    sum += x[k] + none * pivots[k];  // NaN for an infinite pivot, too
   }
   make_weights(x, 4 * (n - 1));
   for (int k = 0; k < 4; ++k) {
