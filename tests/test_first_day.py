@@ -119,7 +119,7 @@ def test_a_column_of_dates_among_samples_is_named_with_the_way_out(data, only):
     X, y = data
     table = pd.DataFrame({"when": pd.date_range("2026-01-01", periods=len(y), freq="min")})
     table = table if only else table.assign(a=X[:, 0])
-    with pytest.raises(ValueError, match=r"column 'when' holds dates, 2026-01-01.* at row 0.*time='when'"):
+    with pytest.raises(ValueError, match=r"column 'when' holds times, 2026-01-01.* at row 0.*time='when'"):
         DensityRatioHMM(**QUICK).fit(table, y)
 
 
@@ -244,7 +244,7 @@ def test_an_evaluation_knows_the_times(timed):
 def test_shuffled_rows_are_told():
     X, y = blobs(5, n_frames=600)
     rows = np.random.RandomState(0).permutation(len(y))
-    with pytest.warns(UserWarning, match="as in rows that were shuffled"):
+    with pytest.warns(UserWarning, match="as if rows had been shuffled"):
         DensityRatioHMM(**QUICK).fit(X[rows], y[rows])
 
 

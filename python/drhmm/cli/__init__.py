@@ -266,7 +266,11 @@ def _add_suggest(commands: Commands) -> None:
     )
     _add_model_and_columns(command)
     add = command.add_argument
-    add("--label", metavar="COLUMN", help="labels so far; labelled rows are not suggested")
+    add(
+        "--label",
+        metavar="COLUMN",
+        help="labels so far, by default in the column of the training data; labelled rows are not suggested",
+    )
     add("--stretches", type=int, default=10, metavar="N", help="number of stretches, at most")
     add("--length", type=int, default=10, metavar="N", help="rows of a stretch")
     add("--seed", type=int, default=0, help="seed of the compared rows, 3,000 at most")

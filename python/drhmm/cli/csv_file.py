@@ -231,7 +231,9 @@ def header_names(fields: Sequence[str], path: object, line: int) -> list[str]:
     names = [name.strip() for name in fields]
     for place, name in enumerate(names):
         if not name:
-            raise NamesError(f"column {place + 1} has no name", path, line)
+            raise NamesError(
+                f"column {place + 1} has no name; if pandas wrote its index, use to_csv(index=False)", path, line
+            )
     refuse_equal_names(names, path, line)
     return names
 

@@ -169,7 +169,7 @@ def _context(text: str) -> int | Literal["auto"] | None:
 def _described(
     X: Array, y: Any, whole: Lengths, lengths: Lengths, names: list[str], window: int, sequence: str | None
 ) -> str:
-    parts = [f"{len(X):,} rows", f"{len(names)} features ({', '.join(names)})"]
+    parts = [f"{len(X):,} rows", f"{len(names)} feature{'s' if len(names) > 1 else ''} ({', '.join(names)})"]
     number = "1 sequence" if len(whole) == 1 else f"{len(whole):,} sequences"
     if len(lengths) > len(whole):
         number = f"{len(whole):,} values of {sequence!r}" if len(whole) > 1 else number

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..data.columns import COLUMNS
+from ..data.known_rows import LEARNED_ROWS
 from ..evidence.pooled import PooledEvidence
 from ..files import model_file as io
 from ..learning.training_frames import SCALE_REASON, TYPICAL, UNLABELLED
@@ -57,13 +58,13 @@ def as_json(model: Model) -> dict[str, Any]:
             "shape": durations.shape.tolist(),
             "minimum": durations.minimum.tolist(),
         },
-        "settings": dict(model.settings),
+        "settings": {name: value for name, value in model.settings.items() if name != LEARNED_ROWS},
     }
 
 
 def _settings(model: Model) -> str:
     """Format the settings of the estimator as lines."""
-    left_out = (SCALE_REASON, UNLABELLED, TYPICAL, COLUMNS)
+    left_out = (SCALE_REASON, UNLABELLED, TYPICAL, COLUMNS, LEARNED_ROWS)
     settings = ", ".join(
         f"{name}={value!r}" for name, value in model.settings.items() if value is not None and name not in left_out
     )

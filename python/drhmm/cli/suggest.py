@@ -7,6 +7,7 @@ import argparse
 import numpy as np
 
 from ..data.checks import thread_count
+from ..data.columns import remembered_columns
 from ..files import model_file as io
 from ..judging.suggestions import suggest_labels
 from .columns import columns_of
@@ -19,7 +20,9 @@ def run(options: argparse.Namespace) -> None:
     """Write one row for every suggested stretch."""
     check_output(options.output, options.model, options.data)
     model, table = io.load(options.model), Table(options)
-    columns = columns_of(options, table, model, options.label)
+    known = remembered_columns(model).get("label")
+    label = options.label or (known if known in table.names else None)
+    columns = columns_of(options, table, model, label)
     kept = list(dict.fromkeys(name for name in (columns.sequence, columns.time) if name is not None))
     sequences, _, labels, passed = table.load(columns, kept)
     threads = thread_count(options.threads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -200,9 +200,9 @@ def _refuse_text_and_dates(array: npt.NDArray[Any], names: Sequence[Any]) -> Non
                     f"column {name!r} holds text, {value!r} at row {row}, and samples are numbers: leave it out, or "
                     "convert it to numbers"
                 )
-            if isinstance(value, date | np.datetime64):
+            if isinstance(value, date | timedelta | np.datetime64 | np.timedelta64):
                 raise ValueError(
-                    f"column {name!r} holds dates, {value!s} at row {row}, and samples are numbers: leave it out, or "
+                    f"column {name!r} holds times, {value!s} at row {row}, and samples are numbers: leave it out, or "
                     f"name it as the times of rows, in drhmm.dataframes.fit(estimator, df, time={name!r})"
                 )
 

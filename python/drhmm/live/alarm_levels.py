@@ -164,7 +164,7 @@ class _Search:
         return self.count(*self.levels(n_above), self._hold_off, NEVER)
 
     def count(self, sum_level: float, frame_level: float, hold_off: int, span: int) -> int:
-        """Count the alarms in the normal data at these levels, long ones again after each span."""
+        """Count the alarms at these levels, long ones again after each span."""
         return _core.count_alarms((sum_level, frame_level, hold_off, span), self._places, self._values)
 
 
