@@ -491,7 +491,7 @@ class TestBadInput:
             ({"per": 0.5}, "per must be"),
             ({"hold_off": -1}, "hold_off must be"),
             ({"step": 0.0}, "step must be"),
-            ({"lengths": [5]}, "those of normal, which is not given"),
+            ({"lengths": [5]}, "belong to normal, which is not given"),
             ({"hold_off": 100}, "an alarm must be able to end in less time"),
             ({"normal": np.full((50, 4), np.nan)}, "the normal data have no complete time step"),
         ],

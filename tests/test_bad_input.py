@@ -63,7 +63,7 @@ FIT = {
     "an id that is None": ((X, Y), {"sequence_id": [1] * 3 + [None] * 57}, "sequence_id has None at row 3"),
     "an id that is NaN among text": ((X, Y), {"sequence_id": ["a"] * 59 + [np.nan]}, "sequence_id has nan at row 59"),
     "an id that is no time": ((X, Y), {"sequence_id": np.full(60, "NaT", "M8[s]")}, "sequence_id has NaT at row 0"),
-    "ids of truth and numbers": ((X, Y), {"sequence_id": [True] * 30 + [1] * 30}, "sequence_id has 1 at row 30 beside"),
+    "ids of truth and numbers": ((X, Y), {"sequence_id": [True] * 30 + [1] * 30}, "sequence_id has 1 at row 30, but"),
     "ids that are lists": ((X, Y), {"sequence_id": np.array([[1]] * 60 + [None], dtype=object)[:60]}, "told apart"),
     "truth beside numbers": ((X, [*(Y[:59] > 0).tolist(), 2]), {}, "y has 2 at row 59, but True and False elsewhere"),
     "truth in one sequence, numbers in another": (
@@ -590,7 +590,7 @@ class TestConstantColumns:
 
     def test_have_their_names_in_a_table(self):
         table = pd.DataFrame(self.X, columns=["a", "b"]).assign(dead=1.0, off=0.0)
-        with pytest.warns(UserWarning, match="in columns 'dead', 'off': what"):
+        with pytest.warns(UserWarning, match="in columns 'dead', 'off': a column"):
             DensityRatioHMM(**self.SETTINGS).fit(table, self.Y)
 
     def test_are_said_once(self):

@@ -818,7 +818,11 @@ BAD_LINES = {
         ["--time", "t", "--step", "1s"],
         "line 2, column 't': the time is a number without a known unit, but the step of 1 s has one",
     ),
-    "an empty sequence": ("heart rate,speed,id\n1,2,\n", ["--sequence", "id"], "line 2, column 'id': there is no name"),
+    "an empty sequence": (
+        "heart rate,speed,id\n1,2,\n",
+        ["--sequence", "id"],
+        "line 2, column 'id': there is no sequence name",
+    ),
     "a strange sequence": (
         '{"heart rate": 1, "speed": 2, "id": 1.5}\n',
         ["--sequence", "id"],
@@ -952,7 +956,7 @@ BAD_CALLS = {
     ),
     "a result in place of its data": (
         ["predict", "model.drhmm", "data.csv", "--output", "link.csv"],
-        "link.csv: would replace data.csv",
+        "link.csv: would replace the input data.csv",
     ),
     "a result in place of its model": (
         ["predict", "model.csv", "data.csv", "--output", "model.csv"],

@@ -526,7 +526,7 @@ class TestFit:
                 {"label": "truth", "time": "second"},
                 "column 'second', row 1: time does not increase: 0 after 0; two",
             ),
-            ({"label": "truth", "sequence": "bed", "time": "second", "step": "1s"}, "a step of 1 s has one"),
+            ({"label": "truth", "sequence": "bed", "time": "second", "step": "1s"}, "the step of 1 s has one"),
         ],
     )
     def test_mistakes_are_named_and_change_nothing(self, make, arguments, message):

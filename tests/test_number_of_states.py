@@ -161,8 +161,8 @@ class TestSelectStates:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"candidates": []}, r"candidates is \[\]: there is no number of states above 1 to try"),
-            ({"candidates": [1]}, r"candidates is \[1\]: there is no number of states above 1 to try"),
+            ({"candidates": []}, r"candidates is \[\]: give at least one number of states above 1"),
+            ({"candidates": [1]}, r"candidates is \[1\]: give at least one number of states above 1"),
             ({"candidates": [0]}, "candidates must be at least 1, got 0"),
             ({"n_folds": 1}, "n_folds must be at least 2, got 1"),
             ({"worth_having": 2}, r"worth_having must be in \[0, 1\], got 2"),

@@ -250,7 +250,7 @@ class TestEstimator:
         [
             ({"durations": "poisson"}, "durations must be one of .*'poisson'"),
             ({"min_duration": 0}, "min_duration must be at least 1, got 0"),
-            ({"min_duration": {7: 3}}, "min_duration names 7"),
+            ({"min_duration": {7: 3}}, "min_duration has 7, which is not a class"),
         ],
     )
     def test_bad_settings_are_refused(self, regular, settings, message):
