@@ -118,3 +118,12 @@ def test_the_command_line_writes_what_tables_have(tmp_path, capsys):
         zip(expected["who"], expected["begin"], expected["last"], strict=True)
     )
     assert [float(row["uncertainty"]) for row in rows] == pytest.approx(expected["uncertainty"].tolist())
+
+
+def test_the_command_line_refuses_a_sequence_column_named_as_a_result(tmp_path, capsys):
+    df = table().rename(columns={"who": "begin"})
+    fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), df, label="place", sequence="begin", time="time")
+    fitted.model_.save(tmp_path / "model.drhmm")
+    df.to_csv(tmp_path / "data.csv", index=False)
+    assert main(["suggest", str(tmp_path / "model.drhmm"), str(tmp_path / "data.csv")]) == 2
+    assert "the sequence column 'begin' has the name of a result column" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from ..data.checks import thread_count
 from ..data.columns import remembered_columns
 from ..files import model_file as io
 from ..judging.suggestions import suggest_labels
+from ..tables.stretches import refuse_owner
 from .columns import columns_of
 from .csv_file import arrow
 from .output import check_output, write_table
@@ -23,6 +24,7 @@ def run(options: argparse.Namespace) -> None:
     known = remembered_columns(model).get("label")
     label = options.label or (known if known in table.names else None)
     columns = columns_of(options, table, model, label)
+    refuse_owner(columns, "begin", "last", "state", "uncertainty")
     kept = list(dict.fromkeys(name for name in (columns.sequence, columns.time) if name is not None))
     sequences, _, labels, passed = table.load(columns, kept)
     threads = thread_count(options.threads)
