@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
 import secrets
-import stat
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +15,13 @@ try:
 except ImportError:  # on Windows, leftovers of killed processes stay
     fcntl = None  # type: ignore[assignment]
 
-#: Seconds to wait for another writer of the same file.
-PATIENCE = 30.0
-
 
 def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
     """Write a file atomically: readers find the old content or the new one.
 
     The bytes go to a locked temporary file in the same folder, which is flushed to the disk and renamed. The next
-    writer removes the temporary file of a killed one. Devices and pipes are written directly.
+    writer waits for a running one, and removes the temporary file of a killed one. Devices and pipes are written
+    directly.
     """
     target = Path(os.path.realpath(os.fsdecode(path)))
     try:
@@ -87,46 +82,31 @@ def _temporary(target: Path) -> Path:
 
 
 def _opened(temporary: Path) -> int:
-    """Open and lock a new file; FileExistsError if another writer holds it too long."""
-    deadline = time.monotonic() + PATIENCE
+    """Open and lock a new file."""
     while True:
-        with contextlib.suppress(FileExistsError):
+        try:
             descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
-            if fcntl is None:
-                return descriptor
-            with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_named(descriptor, temporary):
-                return descriptor
-            os.close(descriptor)  # another writer removed it as a leftover before the lock
-        if time.monotonic() > deadline:
-            raise _in_the_way(temporary, f"another writer has held it for more than {PATIENCE:g} s")
-        _clear_leftover(temporary)
-        time.sleep(0.001)
+        except FileExistsError:
+            _clear_leftover(temporary)
+            continue
+        if fcntl is None:
+            return descriptor
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _is_named(descriptor, temporary):
+            return descriptor
+        os.close(descriptor)  # another writer removed it as a leftover before the lock
 
 
 def _clear_leftover(temporary: Path) -> None:
-    """Remove the file of a killed writer; FileExistsError if it is no plain file."""
-    try:
-        if not stat.S_ISREG(os.lstat(temporary).st_mode):
-            raise _in_the_way(temporary, "not a plain file")
-        descriptor = os.open(temporary, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return  # another writer was quicker
-    except PermissionError as error:
-        raise _in_the_way(temporary, str(error.strerror)) from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_named(descriptor, temporary):
+    """Wait for a running writer of the file, and remove the file of a killed one."""
+    with (
+        contextlib.suppress(FileNotFoundError),
+        os.fdopen(os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file,
+    ):
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if _is_named(file.fileno(), temporary):
             os.unlink(temporary)
-    except BlockingIOError:
-        pass  # a running writer holds it
-    finally:
-        os.close(descriptor)
-
-
-def _in_the_way(temporary: Path, reason: str) -> FileExistsError:
-    return FileExistsError(errno.EEXIST, f"{temporary} is in the way ({reason})")
 
 
 def _is_named(descriptor: int, path: Path) -> bool:
