@@ -18,6 +18,9 @@ def alarms(
 ) -> list[Axes]:
     """Draw the alarms of one sequence with the evidence and its levels.
 
+    The panels have the evidence of single time steps and, below, its cumulative sum. Grey bands are alarms, dotted
+    lines are levels, and marks at the bottom are the truth.
+
     Parameters
     ----------
     scores : array of shape (T,)
@@ -26,23 +29,6 @@ def alarms(
         The alarm.
     truth : array of bool, shape (T,), optional
         True at time steps that should raise an alarm.
-    times, figure
-        As in `sequence`.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        The evidence of single time steps and, below, its cumulative sum. Grey bands are alarms, dotted lines are
-        levels, and marks at the bottom are the truth.
-
-    Examples
-    --------
-    >>> import drhmm
-    >>> from drhmm.plotting import alarms
-    >>> normal, _ = drhmm.datasets.sensors(2000, faults=(), random_state=0)
-    >>> model = drhmm.DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
-    >>> X, fault = drhmm.datasets.sensors(1000, faults=("bias",), random_state=1)
-    >>> axes = alarms(model.novelty_score(X), model.alarm(1, per=1000, hold_off=30), truth=fault != "normal")
     """
     values = as_floats(scores, "scores")
     if values.ndim != 1:

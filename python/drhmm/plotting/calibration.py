@@ -19,9 +19,8 @@ def _confidence(y: Any, probabilities: Any, name: str, names: Any = None) -> tup
     values = as_floats(probabilities, name)
     if values.ndim not in (1, 2) or values.shape[0] == 0 or (values.ndim == 2 and values.shape[1] < 2):
         raise ValueError(f"{name} must have shape (T,), or (T, S) for S states, got {values.shape}")
-    wrong = np.argwhere(~((values >= -1e-9) & (values <= 1 + 1e-9)))
-    if len(wrong) > 0:
-        raise ValueError(f"{name} has {values[tuple(wrong[0])]} at time step {wrong[0][0]}: probabilities are 0 to 1")
+    for place in np.argwhere(~((values >= -1e-9) & (values <= 1 + 1e-9))):
+        raise ValueError(f"{name} has {values[tuple(place)]} at time step {place[0]}: probabilities are 0 to 1")
     states = as_states(y, len(values), 2 if values.ndim == 1 else values.shape[1], "y", names)
     known = states != UNKNOWN
     if not known.any():
@@ -41,8 +40,6 @@ def calibration_error(y: Any, probabilities: Any, *, names: Any = None, n_bins: 
         True states as indices or labels, or 1 and 0 for one event. Unknown ones (-1, None or NaN) are left out.
     probabilities : array of shape (T, S) or (T,)
         Probability of each state, or of the event. Only the likeliest state counts.
-    names : sequence, optional
-        The labels in the order of the states, such as ``model.classes``.
     n_bins : int
         Number of equal intervals of probability (bins).
 
@@ -50,12 +47,6 @@ def calibration_error(y: Any, probabilities: Any, *, names: Any = None, n_bins: 
     -------
     float
         The mean over time steps of ``|mean probability - observed frequency|`` of the bin.
-
-    Examples
-    --------
-    >>> from drhmm.plotting import calibration_error
-    >>> round(calibration_error([0, 1, 1, 1], [0.7, 0.7, 0.7, 0.7]), 3)
-    0.05
     """
     check_integer(n_bins, "n_bins", low=1)
     return error_of(*bins_of(*_confidence(y, probabilities, "probabilities", names), n_bins))
@@ -64,24 +55,14 @@ def calibration_error(y: Any, probabilities: Any, *, names: Any = None, n_bins: 
 def calibration(y: Any, probabilities: Any, *, names: Any = None, n_bins: int = 10, ax: Axes | None = None) -> Axes:
     """Draw observed frequencies against probabilities (reliability diagram).
 
+    The areas of dots show the time steps of each bin. Below the diagonal, a model is overconfident.
+
     Parameters
     ----------
-    y, names, n_bins
+    y, n_bins
         As in `calibration_error`.
     probabilities : array of shape (T, S) or (T,), or mapping of str to such arrays
         As in `calibration_error`: one curve, or one for each name.
-    ax : matplotlib.axes.Axes, optional
-        As in `roc`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes. The areas of dots show the time steps of each bin. Below the diagonal, a model is overconfident.
-
-    Examples
-    --------
-    >>> from drhmm.plotting import calibration
-    >>> axes = calibration([0, 1, 1, 1], [0.2, 0.7, 0.7, 0.9])
     """
     check_integer(n_bins, "n_bins", low=1)
     curves = {

@@ -37,18 +37,6 @@ def durations(
         States as indices or labels, such as those of the training data (-1, None or NaN if unknown).
     lengths : sequence of int, optional
         Lengths of the sequences in `states`.
-    names, figure
-        As in `sequence`.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        One for each state, from top to bottom.
-
-    Examples
-    --------
-    >>> from drhmm.plotting import durations
-    >>> axes = durations([[0.9, 0.1], [0.2, 0.8]], states=[0] * 9 + [1] * 4 + [0] * 12 + [1] * 5 + [0])
     """
     if not isinstance(durations, Durations):
         matrix = as_matrix(durations, "durations")

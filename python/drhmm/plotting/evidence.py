@@ -41,29 +41,15 @@ def evidence(
     ----------
     log_ratios : array of shape (T, S)
         Evidence from `DensityRatioHMM.log_ratios`, or log-likelihoods; a NaN row is a missing time step.
-    states, names, times
-        As in `sequence`; the states are drawn as a strip at the lower edge.
+    states : array of shape (T,), optional
+        States as in `sequence`, drawn as a strip at the lower edge.
     limit : float, optional
         Largest absolute evidence drawn; larger values are clipped. By default the largest finite value.
-    ax : matplotlib.axes.Axes, optional
-        As in `roc`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, with one line per state, or one line for two states.
 
     Notes
     -----
     The height of state i at time step t is log w_i(y_t) - log mean_{j != i} w_j(y_t), in nats. Above 0, it favours the
     state; a difference of 1 changes the odds by a factor of e.
-
-    Examples
-    --------
-    >>> import drhmm
-    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
-    >>> from drhmm.plotting import evidence
-    >>> axes = evidence(drhmm.DensityRatioHMM(random_state=0).fit(X, y).log_ratios(X), states=y)
     """
     values = as_matrix(log_ratios, "log_ratios")
     n_frames, n_states = values.shape

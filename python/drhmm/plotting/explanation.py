@@ -42,24 +42,12 @@ def _largest(columns: Mapping[str, float]) -> dict[str, float]:
 def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
     """Draw the parts of the log odds of the two likeliest states.
 
+    The bars of past, future, typical frame and columns add up to the log odds.
+
     Parameters
     ----------
     explained : Explanation
         The result of `drhmm.Model.explain`.
-    ax : matplotlib.axes.Axes, optional
-        As in `roc`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes. The bars of past, future, typical frame and columns add up to the log odds.
-
-    Examples
-    --------
-    >>> import drhmm
-    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
-    >>> from drhmm.plotting import explanation
-    >>> axes = explanation(drhmm.DensityRatioHMM(random_state=0).fit(X, y).explain(X, 100))
     """
     values = {"past": explained.past, "future": explained.future, "typical frame": explained.average}
     values |= {f"column {name}" if name in values else name: size for name, size in _largest(explained.columns).items()}
@@ -76,26 +64,12 @@ def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
 
 
 def ranking(ranked: ColumnRanking, *, ax: Axes | None = None) -> Axes:
-    """Draw the importance of each column.
+    """Draw the importance of each column, the largest first.
 
     Parameters
     ----------
     ranked : ColumnRanking
         The result of `drhmm.Model.rank_columns`.
-    ax : matplotlib.axes.Axes, optional
-        As in `roc`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, with the largest column first.
-
-    Examples
-    --------
-    >>> import drhmm
-    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
-    >>> from drhmm.plotting import ranking
-    >>> axes = ranking(drhmm.DensityRatioHMM(random_state=0).fit(X, y).rank_columns(X, n_frames=20, random_state=0))
     """
     axes = _bars(ax, _largest(ranked.columns))
     axes.set_xlabel("mean absolute contribution of a column to the log odds, nats")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 
 from ..data.checks import as_floats
@@ -19,52 +20,36 @@ def ratio_map(
 ) -> Axes:
     """Draw the predicted ratio by the ratio before, as in Figure 1 of the paper.
 
+    Both axes are logarithmic.
+
     Parameters
     ----------
     stay : float or array of float
         Probabilities a of staying in a state, between 0 and 1: one curve each.
     limits : (float, float)
         Smallest and largest ratio.
-    ax : matplotlib.axes.Axes, optional
-        As in `roc`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, both logarithmic.
 
     Notes
     -----
     With A = [[a, 1 - a], [1 - a, a]], the ratio r = r(t-1) becomes (a r + 1 - a) / ((1 - a) r + a). It is 1 for
     a = 1/2, r for a = 1, and otherwise between (1 - a) / a and its inverse.
-
-    Examples
-    --------
-    >>> from drhmm.plotting import ratio_map
-    >>> axes = ratio_map(stay=[0.8, 0.95])
     """
     values = np.atleast_1d(as_floats(stay, "stay"))
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(f"stay must be a number or a list of numbers, got shape {values.shape}")
-    wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
-    if len(wrong) > 0:
-        raise ValueError(f"stay has {values[wrong[0]]} at place {wrong[0]}: probabilities are 0 to 1")
+    for place in np.flatnonzero(~((values >= 0) & (values <= 1))):
+        raise ValueError(f"stay has {values[place]} at place {place}: probabilities are 0 to 1")
     low, high = limits
     if not 0 < low < high < np.inf:
         raise ValueError(f"limits must be two rising positive numbers, got {limits}")
     axes = axes_or_new(ax, 5.6, 5)
     ratios = np.geomspace(low, high, 401)
     # Shades of one hue, darker with a, to differ from the colours of states.
-    shades = np.linspace(0.25, 1.0, len(values))
-    for a, shade in zip(values, shades, strict=True):
+    for a, ink in zip(values, colormaps["Blues"](np.linspace(0.35, 1.0, len(values))), strict=True):
         predicted = (a * ratios + 1 - a) / ((1 - a) * ratios + a)
-        ink = (1 - shade * (1 - 0.0), 1 - shade * (1 - 0.27), 1 - shade * (1 - 0.5))
         axes.loglog(ratios, predicted, color=ink, linewidth=1.8, label=f"a = {a:g}")
-    axes.set_xlim(low, high)
-    axes.set_ylim(low, high)
-    axes.set_aspect("equal")
-    axes.set_xlabel("ratio of the time step before, r(t-1)")
-    axes.set_ylabel("predicted ratio at t")
+    axes.set(xlim=limits, ylim=limits, aspect="equal")
+    axes.set(xlabel="ratio of the time step before, r(t-1)", ylabel="predicted ratio at t")
     axes.grid(color="#eeeeee", linewidth=0.6)
     axes.legend(frameon=False, fontsize=9, loc="upper left", reverse=True)
     return axes

@@ -9,26 +9,22 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from sklearn.metrics import auc, roc_curve
 
-from ..data.checks import Array, as_floats, refuse_masked
+from ..data.checks import Array, as_floats, as_values
 from .style import as_curves, axes_or_new, color, literal, place_of, unit_square
 
 
-def _as_events(values: Any, name: str) -> npt.NDArray[np.bool_]:
-    refuse_masked(values, name)
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
-    if len(array) == 0:
-        raise ValueError(f"{name} is empty")
-    wrong = np.flatnonzero(~np.isin(array, (0, 1)))
-    if len(wrong) > 0:
+def _as_events(y: Any) -> npt.NDArray[np.bool_]:
+    values = as_values(y, "y")
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"y must have shape (T,), got {values.shape}")
+    for t in np.flatnonzero(~np.isin(values, (0, 1))):
         raise ValueError(
-            f"{name} has {array[wrong[0]]!r} at time step {wrong[0]}: it is 0 or 1, False or True; leave out unknown "
-            "labels and their scores"
+            f"y has {values[t]!r} at time step {t}: it is 0 or 1, False or True; leave out unknown labels and their "
+            "scores"
         )
-    events: npt.NDArray[np.bool_] = array.astype(bool)
+    events: npt.NDArray[np.bool_] = values.astype(bool)
     if events.all() or not events.any():
-        raise ValueError(f"{name} is {array[0]!r} at every time step: both kinds are needed")
+        raise ValueError(f"y is {values[0]!r} at every time step: both kinds are needed")
     return events
 
 
@@ -36,8 +32,8 @@ def _as_scores(values: Any, n_frames: int, name: str) -> Array:
     scores = as_floats(values, name)
     if scores.shape != (n_frames,):
         raise ValueError(f"{name} must have shape {(n_frames,)}, got {scores.shape}")
-    if np.isnan(scores).any():
-        raise ValueError(f"{name} is NaN at time step {int(np.flatnonzero(np.isnan(scores))[0])}")
+    for t in np.flatnonzero(np.isnan(scores)):
+        raise ValueError(f"{name} is NaN at time step {t}")
     return scores
 
 
@@ -58,30 +54,23 @@ def _crossing(false_alarms: Array, detections: Array) -> float:
 def equal_error_rate(y: Any, scores: Any) -> float:
     """Return the rate at which false alarms and misses are equally frequent.
 
+    The rate is interpolated along the ROC curve.
+
     Parameters
     ----------
     y : array of shape (T,)
         1 or True at the event to detect.
     scores : array of shape (T,)
         Scores that are high if the event is detected, such as probabilities.
-
-    Returns
-    -------
-    float
-        The rate, interpolated along the ROC curve.
-
-    Examples
-    --------
-    >>> from drhmm.plotting import equal_error_rate
-    >>> equal_error_rate([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
-    0.5
     """
-    events = _as_events(y, "y")
+    events = _as_events(y)
     return _crossing(*_curve(events, _as_scores(scores, len(events), "scores")))
 
 
 def roc(y: Any, scores: Any, *, ax: Axes | None = None) -> Axes:
     """Draw detections against false alarms, with areas and equal error rates.
+
+    A dot marks the equal error rate of each curve.
 
     Parameters
     ----------
@@ -89,20 +78,8 @@ def roc(y: Any, scores: Any, *, ax: Axes | None = None) -> Axes:
         As in `equal_error_rate`.
     scores : array of shape (T,), or mapping of str to such arrays
         As in `equal_error_rate`: one curve, or one for each name.
-    ax : matplotlib.axes.Axes, optional
-        The axes; new ones by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, with a dot at the equal error rate of each curve.
-
-    Examples
-    --------
-    >>> from drhmm.plotting import roc
-    >>> axes = roc([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9])
     """
-    events = _as_events(y, "y")
+    events = _as_events(y)
     curves = {
         name: _curve(events, _as_scores(values, len(events), place_of("scores", name)))
         for name, values in as_curves(scores, "scores").items()

@@ -78,38 +78,14 @@ def sequence(
         States as indices or labels (-1, None or NaN if unknown): one strip, or one for each name.
     name : str
         The name of a single strip. If there is a strip "true", the titles of panels have their accuracies.
-    names : sequence, optional
-        Names of the states for the legend, such as ``model.classes``.
     columns : sequence, optional
         Names of the columns, such as ``model.feature_names``; those of a table by default.
     dt : array of int, shape (T,), optional
         As in `Model.predict_proba`; dotted lines mark gaps.
-    times : array of shape (T,), optional
-        Increasing numbers or dates for the x axis, such as a column of a table.
     first : int
         The number of the first time step, if there are no times.
     title : str, optional
         Title of the figure.
-    figure : matplotlib.figure.Figure, optional
-        The figure; a new one by default.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-        The panels, from top to bottom.
-
-    Examples
-    --------
-    >>> import drhmm
-    >>> X, y = drhmm.datasets.blobs(300, random_state=0)
-    >>> from drhmm.plotting import sequence
-    >>> hmm = drhmm.DensityRatioHMM(random_state=0).fit(X, y)
-    >>> axes = sequence(X, hmm.predict_proba(X), states=y, names=hmm.classes_)
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"minute": pd.date_range("2026-01-01", periods=300, freq="min"), "east": X[:, 0]})
-    >>> axes = sequence(table[["east"]], hmm.predict_proba(X), times=table.minute)
-    >>> axes[0].get_ylabel(), axes[-1].get_xlabel()
-    ('east', 'minute')
     """
     samples = as_matrix(X, "X")
     columns = column_names(X) if columns is None else columns

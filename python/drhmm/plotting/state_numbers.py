@@ -16,26 +16,12 @@ if TYPE_CHECKING:
 def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:
     """Draw the held-out gain by number of states, with errors and the choice.
 
+    A ring marks the chosen number; the bars are standard errors of differences to the largest gain.
+
     Parameters
     ----------
     numbers : StateNumbers
         The result of `drhmm.select_states`.
-    ax : matplotlib.axes.Axes, optional
-        As in `roc`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes. A ring marks the chosen number; the bars are standard errors of differences to the largest gain.
-
-    Examples
-    --------
-    >>> from drhmm import DensityRatioHMM, select_states
-    >>> from drhmm.datasets import blobs
-    >>> from drhmm.plotting import state_numbers
-    >>> X, _ = blobs(300, random_state=0)
-    >>> quick = DensityRatioHMM(n_basis=20, sigma="default", rho="default", n_init=1, tol=0.05)
-    >>> axes = state_numbers(select_states(X, [2, 3], estimator=quick, random_state=0))
     """
     axes = axes_or_new(ax, 6, 3.6)
     axes.errorbar(

@@ -77,10 +77,8 @@ def along(times: Any, n_frames: int, first: int = 0) -> Along:
         raise ValueError(f"times must be numbers or dates, got the text {values[0]!r}; try pandas.to_datetime")
     is_dates = values.dtype.kind in "MO"
     places = np.asarray(date2num(values) if is_dates else values, dtype=np.float64)  # type: ignore[no-untyped-call]
-    wrong = np.flatnonzero(~(np.diff(places) > 0))
-    if len(wrong) > 0:
-        row = int(wrong[0])
-        raise ValueError(f"times must increase, got {values[row + 1]} after {values[row]} at time step {row + 1}")
+    for t in np.flatnonzero(~(np.diff(places) > 0)) + 1:
+        raise ValueError(f"times must increase, got {values[t]} after {values[t - 1]} at time step {t}")
     middles = (places[1:] + places[:-1]) / 2
     half = float(np.median(np.diff(places))) / 2 if n_frames > 1 else 0.5
     borders = np.concatenate([places[:1] - half, middles, places[-1:] + half])
@@ -119,40 +117,34 @@ def as_states(
     labels = as_values(values, name)
     if labels.shape != (n_frames,):
         raise ValueError(f"{name} must have shape {(n_frames,)}, got {labels.shape}")
-    missing = is_missing(labels)
-    known = labels[~missing].tolist()
-    codes = _codes_by_names(set(known), names)
-    if codes is None and all(map(_is_whole, set(known))):
-        codes = {label: int(label) for label in set(known)}
+    known = ~is_missing(labels)
+    found = labels[known].tolist()
+    codes = _codes_of(set(found), n_states, names)
     if codes is None:
-        different = sorted(set(known), key=str)
-        if names is not None or len(different) != n_states:
-            raise ValueError(
-                f"{name} has {len(different)} different labels, such as {different[0]!r}, for {n_states} states: give "
-                "names=the labels in the order of the states, for example model.classes"
-            )
-        codes = {label: place for place, label in enumerate(different)}
-    states = np.full(n_frames, UNKNOWN, dtype=np.int64)
-    states[~missing] = [codes[label] for label in known]
-    wrong = np.flatnonzero((states < UNKNOWN) | (states >= n_states))
-    if len(wrong) > 0:
         raise ValueError(
-            f"{name} has {states[wrong[0]]} at time step {wrong[0]}: states are 0 to {n_states - 1}, -1 if unknown; "
-            "for labels give names=model.classes"
+            f"{name} has {len(set(found))} different labels, such as {min(found, key=str)!r}, for {n_states} states: "
+            "give names=the labels in the order of the states, for example model.classes"
+        )
+    states = np.full(n_frames, UNKNOWN, dtype=np.int64)
+    states[known] = [codes[label] for label in found]
+    for t in np.flatnonzero((states < UNKNOWN) | (states >= n_states)):
+        raise ValueError(
+            f"{name} has {states[t]} at time step {t}: states are 0 to {n_states - 1}, -1 if unknown; for labels give "
+            "names=model.classes"
         )
     return states
 
 
-def _is_whole(label: Any) -> bool:
-    return isinstance(label, int | float) and label == int(label)
-
-
-def _codes_by_names(labels: set[Any], names: Any) -> dict[Any, int] | None:
-    """Look up labels among the names or their text; None if some are missing."""
-    for given in () if names is None else (list(names), [str(name) for name in names]):
-        places = {name: place for place, name in enumerate(given)}
-        if all(label in places or (_is_whole(label) and label == UNKNOWN) for label in labels):
-            return {label: places.get(label, UNKNOWN) for label in labels}
+def _codes_of(labels: set[Any], n_states: int, names: Any) -> dict[Any, int] | None:
+    """Look up labels among the names, as indices, or in order; None if nothing fits."""
+    for given in () if names is None else (names, map(str, names)):
+        codes = {UNKNOWN: UNKNOWN} | {name: place for place, name in enumerate(given)}
+        if labels <= codes.keys():
+            return codes
+    if all(isinstance(label, int | float) and label == int(label) for label in labels):
+        return {label: int(label) for label in labels}
+    if names is None and len(labels) == n_states:
+        return {label: place for place, label in enumerate(sorted(labels, key=str))}
     return None
 
 

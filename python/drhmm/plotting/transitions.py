@@ -29,33 +29,17 @@ def transitions(transmat: Any, *, names: Any = None, ax: Axes | None = None) -> 
     ----------
     transmat : array of shape (S, S)
         Probability of going from a state (row) to a state (column); rows sum to 1.
-    names : sequence of str, optional
-        Names of the states, such as ``model.classes_``.
-    ax : matplotlib.axes.Axes, optional
-        As in `roc`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes, with one number per transition.
-
-    Examples
-    --------
-    >>> from drhmm.plotting import transitions
-    >>> axes = transitions([[0.9, 0.1], [0.2, 0.8]], names=["vacant", "occupied"])
     """
     square = as_matrix(transmat, "transmat")
     matrix = as_transmat(square, len(square))
-    labels = [f"state {k}" for k in range(len(matrix))] if names is None else names
-    state_names(labels, len(matrix))
     size = 1.5 + 0.75 * len(matrix)
     axes = axes_or_new(ax, size + 0.3, size)
-    numbered_map(axes, matrix, [[written_share(float(p)) for p in row] for row in matrix], labels, "to", "from")
+    numbered_map(axes, matrix, [[written_share(float(p)) for p in row] for row in matrix], names, "to", "from")
     return axes
 
 
 def numbered_map(
-    axes: Axes, shares: Array, written: Sequence[Sequence[str]], labels: Sequence[str], across: str, down: str
+    axes: Axes, shares: Array, written: Sequence[Sequence[str]], names: Any, across: str, down: str
 ) -> None:
     """Draw shares (S, S) from light to dark, with a text on each."""
     # A power below 1 makes rare transitions visible beside forbidden ones.
@@ -63,14 +47,10 @@ def numbered_map(
     for i, j in np.ndindex(*shares.shape):
         ink = "white" if shares[i, j] > 0.3 else "#222222"
         axes.text(j, i, written[i][j], ha="center", va="center", color=ink, fontsize=9)
-    names = state_names(labels, len(shares))
-    axes.set_xticks(range(len(names)), names)
-    if max(map(len, names)) > 9:
-        axes.tick_params(axis="x", labelrotation=45)
-        for label in axes.get_xticklabels():
-            label.set(ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel(across)
-    axes.set_ylabel(down)
+    labels = state_names(names, len(shares))
+    slanted: Any = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if max(map(len, labels)) > 9 else {}
+    axes.set_xticks(range(len(labels)), labels, **slanted)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set(xlabel=across, ylabel=down)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
