@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-
 from ..data.checks import thread_count
 from ..data.columns import remembered_columns
 from ..files import model_file as io
 from ..judging.suggestions import suggest_labels
-from ..tables.stretches import refuse_owner
+from ..tables.rows import narwhals
+from ..tables.stretches import refuse_owner, stretches
 from .columns import columns_of
 from .csv_file import arrow
 from .output import check_output, write_table
@@ -25,16 +24,14 @@ def run(options: argparse.Namespace) -> None:
     label = options.label or (known if known in table.names else None)
     columns = columns_of(options, table, model, label)
     refuse_owner(columns, "begin", "last", "state", "uncertainty")
-    kept = list(dict.fromkeys(name for name in (columns.sequence, columns.time) if name is not None))
+    kept = [name for name in (columns.sequence, columns.time) if name is not None]
     sequences, _, labels, passed = table.load(columns, kept)
     threads = thread_count(options.threads)
     found = suggest_labels(model, sequences, labels, options.stretches, options.length, options.seed, threads)
-    first = np.cumsum([0, *sequences.lengths])
-    rows = {
-        "begin": [sequences.row(int(first[one.sequence]) + one.begin) for one in found],
-        "last": [sequences.row(int(first[one.sequence]) + one.end - 1) for one in found],
+    nw = narwhals()
+    entries = {
+        "state": ([str(one.label) for one in found], nw.String),
+        "uncertainty": ([one.uncertainty for one in found], nw.Float64),
     }
-    owner = {} if columns.sequence is None else {columns.sequence: passed[columns.sequence].take(rows["begin"])}
-    told = {"state": [str(one.label) for one in found], "uncertainty": [one.uncertainty for one in found]}
-    clock = {} if columns.time is None else {name: passed[columns.time].take(own) for name, own in rows.items()}
-    write_table(options.output, arrow().table({**owner, **rows, **clock, **told}))
+    frame = nw.from_native(arrow().table(passed), eager_only=True)
+    write_table(options.output, stretches(frame, sequences, columns, found, {}, entries))
