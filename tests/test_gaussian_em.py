@@ -15,7 +15,6 @@ from drhmm.cli import main
 from drhmm.datasets import markov_chain, rings
 from drhmm.learning.em import run_em
 from drhmm.learning.training_frames import TrainingFrames
-from drhmm.learning.unlabelled import _blocks, _errors_ahead
 from drhmm.ratios import Gaussian, LeastSquares, least_squares
 from drhmm.ratios.learner import Task, normalised
 from drhmm.tuning.folds import contiguous_folds
@@ -69,16 +68,6 @@ class TestWhichIsTaken:
         y = np.repeat(np.arange(20) % 2, 15)
         X = (random.uniform(size=(300, 4)) < np.array([[0.1], [0.9]])[y]).astype(float)
         assert list(DensityRatioHMM(2, random_state=0).fit(X).member_scales_) == ["kernel"]
-
-    def test_blocks_have_all_rows(self):
-        assert _blocks([1000]) == [50] * 20
-        assert sum(_blocks([7, 300, 41])) == 348
-
-    def test_errors_ahead_is_the_t_statistic_of_equal_blocks(self):
-        values = np.random.default_rng(0).normal(0.3, size=20)
-        expected = values.mean() / (values.std(ddof=1) / np.sqrt(20))
-        assert _errors_ahead(values, [5] * 20) == pytest.approx(expected)
-        assert _errors_ahead(np.zeros(20), [5] * 20) == 0
 
 
 class TestAskedForByName:

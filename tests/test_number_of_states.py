@@ -12,6 +12,7 @@ from drhmm.datasets import markov_chain, moons
 from drhmm.judging.number_of_states import StateNumbers, _chosen
 from drhmm.ratios import FromClassifier
 from drhmm.reference import recursion as reference
+from drhmm.tuning.folds import even_blocks, mean_and_error
 from problems import blobs
 
 X, Y = blobs(3, n_frames=400)
@@ -210,6 +211,18 @@ class TestSelectStates:
     def test_too_few_rows_are_refused(self):
         with pytest.raises(ValueError, match="too few to hold out 3 parts with window=4"):
             select_states(X[:9], [2], estimator=DensityRatioHMM(window=4))
+
+
+class TestBlocks:
+    def test_have_all_rows(self):
+        assert even_blocks([1000], 20) == [(k, k + 50) for k in range(0, 1000, 50)]
+        assert even_blocks([7, 300, 41], 3) == [(0, 7), (7, 107), (107, 207), (207, 307), (307, 348)]
+
+    def test_the_mean_and_its_error_are_those_of_equal_blocks(self):
+        values = np.random.default_rng(0).normal(0.3, size=(2, 20))
+        mean, error = mean_and_error(values, np.full(20, 5))
+        assert_allclose(mean, values.mean(axis=1))
+        assert_allclose(error, values.std(axis=1, ddof=1) / np.sqrt(20))
 
 
 class TestTransmatInit:

@@ -404,7 +404,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
             check_minimum(codes, sequences.lengths, rules.durations.minimum, classes)
             if training.known.any():
                 learned, training, reason = learn_partly_labelled(
-                    learner, training, rules, settings, random_state, self.unlabelled
+                    learner, training, rules, settings, random_state, framing, self.unlabelled
                 )
             else:
                 learned = learn_unlabelled(learner, training, rules, settings, random_state)

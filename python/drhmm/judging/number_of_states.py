@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..data.user_warnings import warn
 from ..estimator import DensityRatioHMM
 from ..features.frames import random_state_of
 from ..system.progress import no_progress, progress_bar
-from ..tuning.folds import drawn_folds
+from ..tuning.folds import drawn_folds, even_blocks, mean_and_error
 from .text_tables import Shown, TextTable
 
 if TYPE_CHECKING:
@@ -196,15 +195,9 @@ def select_states(
 
 def _units(lengths: Lengths, window: int, n_folds: int) -> tuple[list[tuple[int, int]], str]:
     """Return the rows of the units that are held out together, and their name."""
-    ends = np.cumsum(lengths)
-    whole = [(int(end - length), int(end)) for end, length in zip(ends, lengths, strict=True)]
-    if len(whole) >= FEWEST_UNITS:
-        return whole, f"{len(whole)} sequences"
-    longest = max(2 * window, -(-sum(lengths) // FEWEST_UNITS))
-    blocks = []
-    for begin, end in whole:
-        borders = np.linspace(begin, end, max(1, round((end - begin) / longest)) + 1).astype(int).tolist()
-        blocks += list(pairwise(borders))
+    if len(lengths) >= FEWEST_UNITS:
+        return even_blocks(lengths, 1), f"{len(lengths)} sequences"
+    blocks = even_blocks(lengths, FEWEST_UNITS, 2 * window)
     if len(blocks) < n_folds:
         raise ValueError(f"X has {sum(lengths)} rows, too few to hold out {n_folds} parts with window={window}")
     return blocks, f"{len(blocks)} blocks of about {round(sum(lengths) / len(blocks))} time steps"
@@ -233,15 +226,9 @@ def _held_out(
 def _chosen(
     numbers: npt.NDArray[np.int64], unit_gains: Array, weights: Array, units: str, worth_having: float = WORTH_HAVING
 ) -> StateNumbers:
-    shares = weights / weights.sum()
-    gains = unit_gains @ shares
+    gains, errors = mean_and_error(unit_gains, weights)
     best = int(gains.argmax())
-    differences = unit_gains[best] - unit_gains
-    mean = differences @ shares
-    errors, difference_errors = (
-        np.sqrt(((values - center[:, None]) ** 2) @ shares**2 * len(shares) / max(len(shares) - 1, 1))
-        for values, center in ((unit_gains, gains), (differences, mean))
-    )
+    mean, difference_errors = mean_and_error(unit_gains[best] - unit_gains, weights)
     full_use = gains[best] * (1 - np.log(numbers) / np.log(max(numbers[best], 2)))
     good = (mean <= np.maximum(difference_errors, worth_having * full_use)) & (numbers > 1)
     is_one = numbers[0] == 1 and not gains[best] > ERRORS_ABOVE_ONE * errors[best]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import warnings
+from functools import partial
 
 import numpy as np
+from scipy.ndimage import uniform_filter1d
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -42,28 +45,20 @@ def best_starts(
     n_trials: int,
     n_threads: int,
 ) -> list[Array]:
-    """Return the `n_starts` candidates with the largest gain, best first.
+    """Return the `n_starts` candidates with the largest gain after some iterations.
 
-    Each runs for `n_trials` iterations. The last start, from the labels, is always kept: its states match the labels.
+    If there are labels, the last candidate is theirs and always kept, as the first: its states match the labels.
     """
-    gains: dict[int, float] = {}
-    failure: ValueError | None = None
+    gains = np.full(len(candidates), -np.inf)
     for k, start in enumerate(candidates):
-        with warnings.catch_warnings():
+        # A start may leave a state with too few frames for the source.
+        with warnings.catch_warnings(), contextlib.suppress(ValueError):
             warnings.simplefilter("ignore", UserWarning)
-            try:
-                trial = run_em(update, training, rules, start, max_iter=n_trials, tol=0.0, n_threads=n_threads)
-                gains[k] = trial.gain
-            except ValueError as error:  # this start leaves a state with too few frames for the source
-                failure = error
-    if not gains:
-        assert failure is not None
-        raise failure
-    best = sorted(gains, key=lambda k: -gains[k])[:n_starts]
-    from_labels = len(candidates) - 1
-    if training.known.any() and from_labels in gains and from_labels not in best:
-        best[-1] = from_labels
-    return [candidates[k] for k in best]
+            gains[k] = run_em(update, training, rules, start, max_iter=n_trials, tol=0.0, n_threads=n_threads).gain
+    if training.known.any() and gains[-1] > -np.inf:
+        gains[-1] = np.inf
+    best = np.argsort(-gains, kind="stable")[:n_starts]
+    return [candidates[k] for k in best if gains[k] > -np.inf or k == best[0]]
 
 
 def starts_from_features(
@@ -128,12 +123,9 @@ def _averages(features: Array, training: TrainingFrames, context: int) -> Array:
     averaged = np.empty_like(features)
     sequence = np.repeat(np.arange(len(training.lengths)), training.lengths)[training.rows]
     edges = np.searchsorted(sequence, np.arange(len(training.lengths) + 1))
+    smooth = partial(uniform_filter1d, size=2 * context + 1, axis=0, mode="constant")
     for begin, end in itertools.pairwise(edges):
-        own = np.arange(begin, end)
-        sums = np.vstack([np.zeros(features.shape[1]), np.cumsum(features[own], axis=0)])
-        low = np.maximum(np.arange(len(own)) - context, 0)
-        high = np.minimum(np.arange(len(own)) + context + 1, len(own))
-        averaged[own] = (sums[high] - sums[low]) / (high - low)[:, None]
+        averaged[begin:end] = smooth(features[begin:end]) / smooth(np.ones((end - begin, 1)))
     return averaged
 
 

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from numpy.random import RandomState
+from scipy.special import softmax
 
-from ..chain.native_chain import StageChain
-from ..chain.transitions import ChainRules, tempered
-from ..data.checks import Array, checked_log_ratios
+from ..chain.transitions import ChainRules
 from ..data.labels import UNKNOWN
-from ..ratios.learner import Learner, class_shares
+from ..features.frames import Framing
+from ..model import Model
+from ..ratios.learner import Learner
 from .em import clamped, run_em
-from .labelled import Learned, Settings, learn_labelled
+from .labelled import Learned, Settings, learn_labelled, model_of
 from .training_frames import TrainingFrames
 from .unlabelled import learn_unlabelled
 
@@ -40,7 +41,8 @@ def learn_partly_labelled(
     training: TrainingFrames,
     rules: ChainRules,
     settings: Settings,
-    random_state: np.random.RandomState,
+    random_state: RandomState,
+    framing: Framing,
     unlabelled: str,
 ) -> tuple[Learned, TrainingFrames, str]:
     """Return the learned model, its training frames, and the reason for the choice.
@@ -49,17 +51,17 @@ def learn_partly_labelled(
     other half alone: -log max(posterior, .01), averaged over the rows of a run, then over runs.
     """
     if unlabelled == "auto":
-        use, reason = _verdict(learner, training, rules, settings, copy.deepcopy(random_state))
+        use, reason = _verdict(learner, training, rules, settings, copy.deepcopy(random_state), framing)
     else:
         use, reason = unlabelled == "use", "as asked"
     words = f"unlabelled rows were {'' if use else 'not '}used: {reason}"
     if use:
         return learn_unlabelled(learner, training, rules, settings, random_state), training, words
-    return *_learn_base(learner, training, rules, settings), words
+    return *_learn_base(learner, training, rules, settings, framing), words
 
 
 def _learn_base(
-    learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings
+    learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings, framing: Framing
 ) -> tuple[Learned, TrainingFrames]:
     """Learn from the labelled rows alone; neighbouring rows form sequences.
 
@@ -72,12 +74,13 @@ def _learn_base(
     if 2 * sum(length for length in alone.lengths if length > 1) >= alone.n_rows or rules.transmat is not None:
         return learned, alone
     choice = replace(learned.choice, temper=1.0)
-    fixed = _evidence(replace(learned, choice=choice), alone, training.frames)
+    model = _model(replace(learned, choice=choice), alone, framing)
+    fixed = model.evidence.log_ratios(training.samples, training.lengths, settings.n_threads)[training.rows]
     found = run_em(
         lambda targets: fixed,
         training,
         replace(rules, initial=rules.first_transitions(np.zeros((rules.n_states, rules.n_states)))),
-        clamped(_shares(fixed), training.one_hot()),
+        clamped(softmax(fixed, axis=1), training.one_hot()),
         max_iter=CHAIN_ITERATIONS,
         tol=0.0,
         n_threads=settings.n_threads,
@@ -88,7 +91,12 @@ def _learn_base(
 
 
 def _verdict(
-    learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings, random_state: RandomState
+    learner: Learner,
+    training: TrainingFrames,
+    rules: ChainRules,
+    settings: Settings,
+    random_state: RandomState,
+    framing: Framing,
 ) -> tuple[bool, str]:
     """Decide whether EM predicts hidden labels better, and give the reason."""
     run = _runs(training)
@@ -109,12 +117,15 @@ def _verdict(
             try:
                 both = (
                     (learn_unlabelled(learner, part, rules, quiet, random_state), part),
-                    _learn_base(learner, part, rules, quiet),
+                    _learn_base(learner, part, rules, quiet, framing),
                 )
             except ValueError as error:  # the source needs more rows
                 return True, f"half of the labels are too few to learn from alone ({error})"
             for way, (learned, own) in enumerate(both):
-                posteriors = _posteriors(learned, own, training, settings.n_threads)
+                model = _model(learned, own, framing)
+                posteriors = model.predict_proba(
+                    training.samples, lengths=training.lengths, n_threads=settings.n_threads
+                )
                 true = posteriors[hidden, training.codes[hidden]]
                 sums = np.bincount(run[hidden], -np.log(np.maximum(true, LEAST_POSTERIOR)), losses.shape[1])
                 losses[way] += sums / np.maximum(np.bincount(run[hidden], minlength=losses.shape[1]), 1)
@@ -154,36 +165,9 @@ def _folds(run: npt.NDArray[np.int64], training: TrainingFrames) -> npt.NDArray[
     return folds
 
 
-def _posteriors(learned: Learned, own: TrainingFrames, training: TrainingFrames, n_threads: int) -> Array:
-    """Smoothed posteriors of all rows, (n_rows, S), after learning from `own`."""
-    prior = class_shares(learned.targets, own.weights)
-    transmat, startprob, tempering = tempered(learned.transmat, learned.startprob, learned.choice.temper, prior)
-    evidence = training.spread(_evidence(learned, own, training.frames))
-    if tempering is not None:
-        evidence = tempering.at_ends(evidence, training.lengths)
-    chain = StageChain.of(transmat, startprob, learned.stages)
-    posteriors: Array = chain.run("smooth", evidence, training.lengths, None, n_threads)
-    return posteriors
-
-
-def _evidence(learned: Learned, own: TrainingFrames, frames: Array) -> Array:
-    """The scaled log ratios of frames, (n, S)."""
-    logs = np.log(class_shares(learned.targets, own.weights))
-    scales = learned.choice.scales
-    total: Array = np.zeros((len(frames), len(logs)))
-    total += scales.sum() * learned.choice.prior_shift * (logs - logs.mean())
-    for one, scale in zip(learned.trained, scales, strict=True):
-        if scale > 0:
-            assert one.source is not None  # context members take no part here
-            total += scale * checked_log_ratios(one.source, frames, len(logs))
-    return total
-
-
-def _shares(evidence: Array) -> Array:
-    """Convert evidence to probabilities of states."""
-    values = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-    shares: Array = values / values.sum(axis=1, keepdims=True)
-    return shares
+def _model(learned: Learned, own: TrainingFrames, framing: Framing) -> Model:
+    """Return the model that was learned from `own`; its classes are codes."""
+    return model_of(learned, own, framing, np.arange(own.n_states), None, None, {})
 
 
 def _without_search(learner: Any) -> Any:

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..chain.native_chain import StageChain
 from ..chain.transitions import ChainRules
-from ..data.checks import Array, Lengths, checked_log_ratios
+from ..data.checks import Array, checked_log_ratios
 from ..data.labels import UNKNOWN
 from ..data.user_warnings import warn
 from ..evidence.pool_members import MOST_JOINT
@@ -19,6 +19,7 @@ from ..ratios.learner import Learner, Refits, Updates, normalised
 from ..ratios.least_squares import EM_RIDGE, Gaussian
 from ..ratios.pool import Pool
 from ..system.progress import no_progress, progress_bar
+from ..tuning.folds import even_blocks, mean_and_error
 from .em import EMResult, clamped, run_em
 from .em_starts import best_starts, starts_from_features, starts_from_frames
 from .labelled import Learned, Settings, choice_of, smoothing_of
@@ -183,44 +184,25 @@ def _verdict(
     Gaussians must favour them clearly, and the gain of Gaussians must not fall. With a window, frames overlap, and only
     the likelihood of the newest sample given the others is fair: it must be clear, and outweigh the kernels.
     """
-    lengths = _blocks(training.lengths)
-    gain, likelihood = np.zeros((2, 2, len(lengths))), np.zeros((2, len(lengths)))
-    for k, result in enumerate((best, rival)):
+    lengths = [end - begin for begin, end in even_blocks(training.lengths, N_BLOCKS)]
+    values = np.zeros((2, 3, len(lengths)))
+    for own, result in zip(values, (best, rival), strict=True):
         task, chain = training.task(result.targets), StageChain.of(result.transmat, result.startprob)
 
         def of_blocks(evidence: Array, chain: StageChain = chain) -> Array:
-            values: Array = chain.run("log_likelihood", training.spread(evidence), lengths, None, n_threads)
-            return values / lengths
+            likelihood: Array = chain.run("log_likelihood", training.spread(evidence), lengths, None, n_threads)
+            return likelihood / lengths
 
-        likelihood[k] = of_blocks(gaussian.held_out_newest(task, training.samples.shape[1]))
         for judge, updates in enumerate((kernels.updates(task), Refits(gaussian, task))):
             held_out = updates.trained(result.targets, True)[0].held_out
             assert held_out is not None
-            gain[judge, k] = of_blocks(normalised(held_out, task.prior))
-    by_kernels, by_gaussians, by_likelihood = (
-        _errors_ahead(after - before, lengths) for before, after in (*gain, likelihood)
-    )
+            own[judge] = of_blocks(normalised(held_out, task.prior))
+        own[2] = of_blocks(gaussian.held_out_newest(task, training.samples.shape[1]))
+    lead, error = mean_and_error(values[1] - values[0], np.array(lengths))
+    by_kernels, by_gaussians, by_likelihood = np.where(error > 0, lead / np.maximum(error, 1e-300), 0.0)
     if training.frames.shape[1] > training.samples.shape[1]:
         ahead = by_likelihood > 2 and by_likelihood + by_kernels > 1.5
     else:
         ahead = by_kernels > 1 and by_likelihood > 1.5 and by_gaussians > -1
     found = f"Gaussians predict held-out time steps better than kernels, by {by_likelihood:.1f} standard errors"
     return found if ahead else ""
-
-
-def _errors_ahead(differences: Array, lengths: Lengths) -> float:
-    """Weighted mean of differences over blocks, in units of its standard error."""
-    shares = np.array(lengths) / sum(lengths)
-    mean = float(shares @ differences)
-    variance = float(shares**2 @ (differences - mean) ** 2) * len(lengths) / max(len(lengths) - 1, 1)
-    return mean / np.sqrt(variance) if variance > 0 else 0.0
-
-
-def _blocks(lengths: Lengths) -> Lengths:
-    """Cut sequences into about `N_BLOCKS` blocks; return their lengths."""
-    longest = -(-sum(lengths) // N_BLOCKS)
-    blocks: Lengths = []
-    for length in lengths:
-        borders = np.linspace(0, length, max(1, round(length / longest)) + 1).astype(int)  # of nearly equal lengths
-        blocks += np.diff(borders).tolist()
-    return blocks

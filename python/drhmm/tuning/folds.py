@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
-from ..data.checks import Lengths
+from ..data.checks import Array, Lengths
 
 N_FOLDS = 5
 
@@ -52,3 +54,21 @@ def folds_of(sequence: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], n_st
     ):
         return whole
     return contiguous_folds(counts.tolist())
+
+
+def even_blocks(lengths: Lengths, n_blocks: int, shortest: int = 1) -> list[tuple[int, int]]:
+    """Cut sequences into about `n_blocks` blocks (begin, end) of nearly equal lengths."""
+    longest, begin, blocks = max(shortest, -(-sum(lengths) // n_blocks)), 0, list[tuple[int, int]]()
+    for length in lengths:
+        borders = np.linspace(0, length, max(1, round(length / longest)) + 1).astype(int) + begin
+        blocks += pairwise(borders.tolist())
+        begin += length
+    return blocks
+
+
+def mean_and_error(values: Array, weights: npt.NDArray[np.generic]) -> tuple[Array, Array]:
+    """Weighted means of values (..., n) over n units, and their standard errors."""
+    shares = weights / weights.sum()
+    mean = np.asarray(values @ shares)
+    variance = (values - mean[..., None]) ** 2 @ shares**2 * len(shares) / max(len(shares) - 1, 1)
+    return mean, np.sqrt(variance)
