@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from drhmm import DensityRatioHMM, plotting
-from drhmm.data.sequences import as_sequences
-from drhmm.judging.explanation import MOST_EXACT, _backgrounds, _mean_ratio, _piece
+from drhmm.judging.explanation import MOST_EXACT, _backgrounds, _piece
 from drhmm.ratios import FromClassifier
 from problems import blobs
 
@@ -73,12 +72,12 @@ class TestExplain:
 
     def test_columns_have_the_mean_of_all_orders(self, fitted):
         found, model = fitted.explain(TABLE, 20), fitted.model_
-        piece = _piece(model, as_sequences(X), 20)
+        piece, (samples, weights) = _piece(model, X, np.array([0, 300]), 20), _backgrounds(model)
         one, other = (fitted.classes_.tolist().index(label) for label in (found.label, found.other))
         expected = np.zeros(3)
         for order in itertools.permutations(range(3)):
             masks = np.array([[column in order[:k] for column in range(3)] for k in range(4)])
-            values = _mean_ratio(model, piece, masks, one, other, 1)
+            values = weights @ np.array([piece.mixed(masks, sample, one, other) for sample in samples])
             expected[list(order)] += np.diff(values) / 6
         assert_allclose(list(found.columns.values()), expected, atol=1e-9)
 

@@ -102,22 +102,18 @@ class Explanation(Shown):
         title = f"row {self.row}: {unknown}{labels}"
         if self.missing is not None:
             title += f"; the time step itself is missing, {self.missing}"
-        parts = [
-            ("the past", self.past),
-            ("this time step", self.frame),
-            ("the future", self.future),
-            ("log odds", self.log_odds),
+        parts = [("the past", self.past), ("this time step", self.frame), ("the future", self.future)]
+        columns = sorted(self.columns.items(), key=lambda item: -abs(item[1]))
+        rows_by_title = {
+            title: [*parts, ("log odds", self.log_odds)],
+            "this time step, by column": [("a typical frame", self.average), *columns],
+            "this time step, by member of the evidence": [*self.members.items()] if len(self.members) > 1 else [],
+        }
+        return [
+            TextTable(title, ["", f"for {one}"], [[name, f"{value:+.3f}"] for name, value in rows])
+            for title, rows in rows_by_title.items()
+            if rows
         ]
-        ordered = sorted(self.columns.items(), key=lambda item: -abs(item[1]))
-        frame = [("a typical frame", self.average), *ordered]
-        tables = [
-            TextTable(title, ["", f"for {one}"], [[name, f"{value:+.3f}"] for name, value in parts]),
-            TextTable("this time step, by column", ["", f"for {one}"], [[n, f"{value:+.3f}"] for n, value in frame]),
-        ]
-        if len(self.members) > 1:
-            rows = [[name, f"{value:+.3f}"] for name, value in self.members.items()]
-            tables.append(TextTable("this time step, by member of the evidence", ["", f"for {one}"], rows))
-        return tables
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw past, future and columns as bars; see `drhmm.plotting.explanation`."""
@@ -166,46 +162,38 @@ class ColumnRanking(Shown):
 def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> Explanation:
     """Explain the time step at a position among the rows of whole sequences."""
     _check_choice(model)
-    own = _own_sequence(sequences, place)
-    at = place - own.start
-    alone = _alone(sequences, own)
+    owners = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
+    rows, alone = sequences.taken(owners == owners[place])
     everything = [
-        model._all_posteriors(alone, method, None, n_threads, "smooth")[at : at + 1] for method in ("smooth", "filter")
+        model._all_posteriors(alone, method, None, n_threads, "smooth")[[place - rows[0]]]
+        for method in ("smooth", "filter")
     ]
     smoothed, filtered = (among_known(posteriors, model.n_states)[0] for posteriors in everything)
     one, other = np.argsort(-smoothed, kind="stable")[:2].tolist()
-    piece = _piece(model, alone, at)
-    evidence = (
-        np.zeros(model.n_states) if piece is None else _evaluated(model, piece.samples[None], piece.at, n_threads)[0]
-    )
+    piece, names = _piece(model, sequences.samples, _borders(sequences), place, n_threads), column_names_of(model)
+    frame, average, columns, members = 0.0, 0.0, dict.fromkeys(names, 0.0), {}
+    if isinstance(piece, _Piece):
+        frame = piece.log_odds(one, other)
+        average, values = _by_column(piece, one, other, np.random.RandomState(0))
+        columns, members = dict(zip(names, values.tolist(), strict=True)), _by_member(piece, one, other)
     with np.errstate(divide="ignore", invalid="ignore"):
-        frame = float(evidence[one] - evidence[other])
         log_odds = float(np.log(smoothed[one]) - np.log(smoothed[other]))
         so_far = float(np.log(filtered[one]) - np.log(filtered[other]))
-        past, future = _difference(so_far, frame), _difference(log_odds, so_far)
-    names = column_names_of(model)
-    if piece is None:
-        average, columns = 0.0, dict.fromkeys(names, 0.0)
-        members: dict[str, float] = {}
-    else:
-        average, values = _by_column(model, piece, one, other, np.random.RandomState(0), n_threads)
-        columns = dict(zip(names, values.tolist(), strict=True))
-        members = _by_member(model, piece, one, other, n_threads)
     return Explanation(
-        sequences.row(place),
-        model.labels[one],
-        model.labels[other],
-        float(smoothed[one]),
-        float(smoothed[other]),
-        log_odds,
-        past,
-        frame,
-        future,
-        average,
-        columns,
-        members,
-        None if model.novelty is None else float(everything[0][0, -1]),
-        None if piece is not None else _missing(model, alone, at),
+        row=sequences.row(place),
+        label=model.labels[one],
+        other=model.labels[other],
+        probability=float(smoothed[one]),
+        other_probability=float(smoothed[other]),
+        log_odds=log_odds,
+        past=_difference(so_far, frame),
+        frame=frame,
+        future=_difference(log_odds, so_far),
+        average=average,
+        columns=columns,
+        members=members,
+        novelty=None if model.novelty is None else float(everything[0][0, -1]),
+        missing=None if isinstance(piece, _Piece) else piece,
     )
 
 
@@ -213,19 +201,17 @@ def rank_columns(model: Model, sequences: Sequences, n_frames: int, random_state
     """Rank columns over time steps drawn without replacement."""
     _check_choice(model)
     check_integer(n_frames, "n_frames", low=1)
-    random = random_state_of(random_state)
+    random, borders = random_state_of(random_state), _borders(sequences)
     smoothed = among_known(model._all_posteriors(sequences, "smooth", None, n_threads), model.n_states)
     total, count = np.zeros(model.n_features), 0
-    for place in random.permutation(len(smoothed)):
-        own = _own_sequence(sequences, int(place))
-        piece = _piece(model, _alone(sequences, own), int(place) - own.start)
-        if piece is None:
-            continue
-        one, other = np.argsort(-smoothed[place], kind="stable")[:2].tolist()
-        total += np.abs(_by_column(model, piece, one, other, random, n_threads)[1])
-        count += 1
-        if count == n_frames:
-            break
+    for place in random.permutation(len(smoothed)).tolist():
+        piece = _piece(model, sequences.samples, borders, place, n_threads)
+        if isinstance(piece, _Piece):
+            one, other = np.argsort(-smoothed[place], kind="stable")[:2].tolist()
+            total += np.abs(_by_column(piece, one, other, random)[1])
+            count += 1
+            if count == n_frames:
+                break
     if count == 0:
         raise ValueError("X has no complete frame")
     order = np.argsort(-total, kind="stable")
@@ -246,67 +232,59 @@ def _difference(one: float, other: float) -> float:
     return 0.0 if math.isinf(one) and one == other else one - other
 
 
-def _own_sequence(sequences: Sequences, place: int) -> slice:
-    ends = np.cumsum(sequences.lengths)
-    number = int(np.searchsorted(ends, place, side="right"))
-    return slice(int(ends[number]) - sequences.lengths[number], int(ends[number]))
-
-
-def _alone(sequences: Sequences, own: slice) -> Sequences:
-    """Select one sequence."""
-    dt = None if sequences.dt is None else np.ascontiguousarray(sequences.dt[own])
-    return Sequences(sequences.samples[own], [own.stop - own.start], np.float64, dt=dt)
-
-
-def _samples(model: Model, alone: Sequences, at: int) -> Array:
-    """Return the samples of a frame, fewer at the start of a sequence or after a gap."""
-    begins = np.cumsum([0, *alone.unbroken])
-    begin = begins[np.searchsorted(begins, at, side="right") - 1]
-    return alone.samples[max(at - model.window + 1, int(begin)) : at + 1]
+def _borders(sequences: Sequences) -> npt.NDArray[np.int64]:
+    """Return the begin of each stretch without gaps, and the end of the last one."""
+    return np.cumsum([0, *sequences.unbroken])
 
 
 @dataclass(frozen=True)
 class _Piece:
     """The samples (L, d) that the evidence of a time step uses, and its position."""
 
+    model: Model
     samples: Array
     at: int
+    n_threads: int
+
+    def log_odds(self, one: int, other: int, evidence: Any = None) -> float:
+        """Log ratio of two states at the time step."""
+        ratios = self.log_ratios(self.samples[None], evidence)[0]
+        return float(ratios[one] - ratios[other])
+
+    def mixed(self, masks: npt.NDArray[np.bool_], sample: Array, one: int, other: int) -> Array:
+        """Log ratio of two states per mask (n, d), with a typical sample outside of it."""
+        ratios = self.log_ratios(np.where(masks[:, None, :], self.samples[None], sample[None, None]))
+        return ratios[:, one] - ratios[:, other]
+
+    def log_ratios(self, pieces: Array, evidence: Any = None) -> Array:
+        """Log ratios (n, S) of the time step in pieces (n, L, d)."""
+        source = self.model.evidence if evidence is None else evidence
+        if isinstance(source, PooledEvidence):
+            blocks = (pieces[k : k + _BLOCK] for k in range(0, len(pieces), _BLOCK))
+            return np.concatenate([source.log_ratios_at(block, self.at, self.n_threads) for block in blocks])
+        window, samples = self.model.window, np.ascontiguousarray(pieces.reshape(-1, pieces.shape[2]))
+        ratios: Array = source.log_ratios(samples, [window] * len(pieces), self.n_threads)
+        return ratios[window - 1 :: window]
 
 
-def _piece(model: Model, alone: Sequences, at: int) -> _Piece | None:
-    """Return the piece of a sequence for a time step; None if it is missing."""
-    window = _samples(model, alone, at)
-    if len(window) < model.window or np.isnan(window).any():
-        return None
-    history = model.evidence.history
-    if history == 0:
-        return _Piece(window, len(window) - 1)
-    begins = np.cumsum([0, *alone.unbroken])
-    part = int(np.searchsorted(begins, at, side="right"))
-    first = max(int(begins[part - 1]), at - max(history, model.window) + 1)
-    while first > begins[part - 1] and np.isnan(alone.samples[first]).any():
-        first -= 1  # a NaN takes the value before it
-    return _Piece(alone.samples[first : min(at + AHEAD + 1, int(begins[part]))], at - first)
-
-
-def _missing(model: Model, alone: Sequences, at: int) -> str:
-    """Explain in words why a frame is missing."""
-    window = _samples(model, alone, at)
+def _piece(
+    model: Model, samples: Array, borders: npt.NDArray[np.int64], place: int, n_threads: int = 1
+) -> _Piece | str:
+    """Return the piece of a sequence for a time step, or why the time step is missing."""
+    part = int(np.searchsorted(borders, place, side="right"))
+    begin, end = int(borders[part - 1]), int(borders[part])
+    window = samples[max(place - model.window + 1, begin) : place + 1]
     if len(window) < model.window:
         return f"as window={model.window} needs more samples before it"
-    within = "" if model.window == 1 else f" of its {model.window} samples"
-    return f"without a value in {columns_named(np.isnan(window).any(axis=0), model.feature_names)}{within}"
-
-
-def _evaluated(model: Model, pieces: Array, at: int, n_threads: int, evidence: Any = None) -> Array:
-    """Return log ratios (n, S) of the time step `at` of pieces (n, L, d)."""
-    source = model.evidence if evidence is None else evidence
-    if isinstance(source, PooledEvidence):
-        parts = [source.log_ratios_at(pieces[k : k + _BLOCK], at, n_threads) for k in range(0, len(pieces), _BLOCK)]
-        return np.concatenate(parts)
-    samples = np.ascontiguousarray(pieces.reshape(-1, pieces.shape[2]))
-    ratios: Array = source.log_ratios(samples, [model.window] * len(pieces), n_threads)
-    return ratios[model.window - 1 :: model.window]
+    if np.isnan(window).any():
+        within = "" if model.window == 1 else f" of its {model.window} samples"
+        return f"without a value in {columns_named(np.isnan(window).any(axis=0), model.feature_names)}{within}"
+    if model.evidence.history == 0:
+        return _Piece(model, window, len(window) - 1, n_threads)
+    first = max(begin, place - max(model.evidence.history, model.window) + 1)
+    while first > begin and np.isnan(samples[first]).any():
+        first -= 1  # a NaN takes the value before it
+    return _Piece(model, samples[first : min(place + AHEAD + 1, end)], place - first, n_threads)
 
 
 def _backgrounds(model: Model) -> tuple[Array, Array]:
@@ -320,70 +298,47 @@ def _backgrounds(model: Model) -> tuple[Array, Array]:
     return model.evidence.framing.mean[None], np.ones(1)
 
 
-def _by_column(
-    model: Model, piece: _Piece, one: int, other: int, random: np.random.RandomState, n_threads: int
-) -> tuple[float, Array]:
+def _by_column(piece: _Piece, one: int, other: int, random: np.random.RandomState) -> tuple[float, Array]:
     """Shapley values of the columns, and the mean log ratio of typical frames.
 
     The value of a set of columns is the mean log ratio of frames with these columns from the frame, and the others from
     typical samples. A Shapley value is the mean contribution of a column over all orders.
     """
-    n = model.n_features
+    n = piece.samples.shape[1]
+    samples, weights = _backgrounds(piece.model)
+    average, shares = 0.0, np.zeros(n)
     if n <= MOST_EXACT:
         masks = (np.arange(1 << n)[:, None] >> np.arange(n)) & 1 > 0
-        values = _mean_ratio(model, piece, masks, one, other, n_threads)
+        values = weights @ np.array([piece.mixed(masks, sample, one, other) for sample in samples])
         sizes = masks.sum(axis=1)
-        shares = np.empty(n)
-        weights = np.array([math.factorial(k) * math.factorial(n - k - 1) / math.factorial(n) for k in range(n)])
+        of_size = np.array([math.factorial(k) * math.factorial(n - k - 1) / math.factorial(n) for k in range(n)])
         for column in range(n):
             without = np.flatnonzero(~masks[:, column])
-            shares[column] = weights[sizes[without]] @ (values[without + (1 << column)] - values[without])
+            shares[column] = of_size[sizes[without]] @ (values[without + (1 << column)] - values[without])
         return float(values[0]), shares
     # Draw other orders for each typical sample: the sum of the shares is exact for any orders.
-    samples, weights = _backgrounds(model)
-    average, shares = 0.0, np.zeros(n)
-    n_orders = max(8, min(N_ORDERS, FEWER_ORDERS * 150 // n)) if model.evidence.history == 0 else N_ORDERS // 4
+    no_history = piece.model.evidence.history == 0
+    n_orders = max(8, min(N_ORDERS, FEWER_ORDERS * 150 // n)) if no_history else N_ORDERS // 4
     n_orders = -(-n_orders // len(samples))
     for sample, weight in zip(samples, weights, strict=True):
         orders = np.array([random.permutation(n) for _ in range(n_orders)])
         orders = np.vstack([orders, orders[:, ::-1]])
         masks = np.argsort(orders, axis=1)[:, None, :] < np.arange(n + 1)[:, None]  # (orders, n + 1, n)
-        values = _ratio(model, piece, masks.reshape(-1, n), sample, one, other, n_threads).reshape(len(orders), n + 1)
+        values = piece.mixed(masks.reshape(-1, n), sample, one, other).reshape(len(orders), n + 1)
         average += weight * values[0, 0]
         np.add.at(shares, orders, weight / len(orders) * np.diff(values, axis=1))
     return float(average), shares
 
 
-def _mean_ratio(
-    model: Model, piece: _Piece, masks: npt.NDArray[np.bool_], one: int, other: int, n_threads: int
-) -> Array:
-    """Mean log ratio of two states over typical samples, per set of columns (mask)."""
-    pairs = zip(*_backgrounds(model), strict=True)
-    mean: Array = sum(weight * _ratio(model, piece, masks, sample, one, other, n_threads) for sample, weight in pairs)
-    return mean
-
-
-def _ratio(
-    model: Model, piece: _Piece, masks: npt.NDArray[np.bool_], sample: Array, one: int, other: int, n_threads: int
-) -> Array:
-    """Log ratio of two states, with the values of a typical sample outside the mask."""
-    mixed = np.where(masks[:, None, :], piece.samples[None], sample[None, None])
-    ratios = _evaluated(model, mixed, piece.at, n_threads)
-    return ratios[:, one] - ratios[:, other]
-
-
-def _by_member(model: Model, piece: _Piece, one: int, other: int, n_threads: int) -> dict[str, float]:
-    """The contribution of each member of the evidence and of the prior shift."""
-    evidence = model.evidence
+def _by_member(piece: _Piece, one: int, other: int) -> dict[str, float]:
+    """The contribution of each member of the evidence, and of the prior shift."""
+    evidence = piece.model.evidence
     if not isinstance(evidence, PooledEvidence):
-        ratios = _evaluated(model, piece.samples[None], piece.at, n_threads)[0]
-        return {str(evidence): float(ratios[one] - ratios[other])}
+        return {str(evidence): piece.log_odds(one, other)}
     found = {}
     for name in evidence.members:
         others: dict[str, Any] = dict.fromkeys(set(evidence.members) - {name})
-        alone = replace(evidence, prior_shift=0.0, **others)
-        ratios = _evaluated(model, piece.samples[None], piece.at, n_threads, alone)[0]
-        found[name] = float(ratios[one] - ratios[other])
+        found[name] = piece.log_odds(one, other, replace(evidence, prior_shift=0.0, **others))
     if evidence.prior_shift != 0:
         logs = np.log(evidence.prior)
         found["prior shift"] = float(evidence.evidence_scale * evidence.prior_shift * (logs[one] - logs[other]))
