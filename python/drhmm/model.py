@@ -140,14 +140,14 @@ class Model(Inference):
         The states with their shares of the training frames and mean stays, typical values of each column in each state,
         transition probabilities as counted, and the choices of cross-validation.
         """
-        from .judging.summary import as_text
+        from .judging.summary import Summary
 
-        return as_text(self)
+        return str(Summary(self))
 
     def _repr_html_(self) -> str:
-        from .judging.summary import as_html
+        from .judging.summary import Summary
 
-        return as_html(self)
+        return Summary(self)._repr_html_()
 
     @cached_property
     def fingerprint(self) -> str:

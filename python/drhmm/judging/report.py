@@ -20,7 +20,7 @@ from ..plotting.style import literal
 from ..plotting.transitions import numbered_map, written_share
 from ..version import __version__
 from .evaluation import SMALLEST, Evaluation
-from .summary import column_names_of, mean_stays, tables_of
+from .summary import Summary, chain_of, column_names_of, mean_stays
 from .text_tables import TextTable, lasting, share
 
 #: Most time steps of a picture, and time steps around an error.
@@ -100,7 +100,7 @@ def page(evaluation: Evaluation, title: str) -> str:
         "<h2>Worst stretches</h2>" if worst else "",
         *(_under_the_signal(evaluation, begin, end, "A worst stretch").as_html() for begin, end in worst),
         "<h2>The model</h2>",
-        *(_scrolled(table) for table in tables_of(evaluation.model)),
+        *(_scrolled(table) for table in Summary(evaluation.model).tables()),
         f"<footer>{html.escape(figures.title)}; drhmm {__version__}, model {evaluation.model.fingerprint}</footer>",
     ]
     return (
@@ -256,7 +256,7 @@ def _calibration(evaluation: Evaluation) -> Picture:
 def _transitions(evaluation: Evaluation) -> Picture:
     """Describe the chain: transitions, and mean stays with the next states."""
     model = evaluation.model
-    matrix = (model if model.tempering is None else model.tempering).transmat
+    matrix = chain_of(model).transmat
     figure, axes = _square(len(matrix))
     staying, stays = np.diagonal(matrix), [lasting(stay, model) for stay in mean_stays(model)]
     told = ", ".join(f"{label} {stay}" for label, stay in zip(evaluation.labels[:12], stays, strict=False))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..chain.transitions import Tempering
 from ..data.checks import Array
 from ..data.columns import remembered_columns, step_as_text
 from ..evidence.pooled import PooledEvidence
 from ..learning.training_frames import QUANTILES, SCALE_REASON, TYPICAL, UNLABELLED
-from .text_tables import TextTable, lasting, printable, share, short
+from .text_tables import Shown, TextTable, lasting, printable, share, short
 
 if TYPE_CHECKING:
     from ..live.streams import Stream
@@ -35,25 +37,33 @@ def column_names_of(model: Model) -> list[str]:
     return [printable(name) for name in names]
 
 
-def tables_of(model: Model) -> list[TextTable]:
-    """Return all tables of the summary."""
-    tables = [_states(model)]
-    typical = np.array(model.settings.get(TYPICAL), dtype=object)
-    if typical.shape == (model.n_states, model.n_features, len(QUANTILES)):
-        tables.append(_typical(model, typical))
-    return [*tables, _transitions(model), _learned(model), _tunings(model)]
+@dataclass(frozen=True)
+class Summary(Shown):
+    """The summary of a model."""
+
+    model: Model
+
+    def tables(self) -> list[TextTable]:
+        """All tables of the summary."""
+        tables, typical = [_states(self.model)], np.array(self.model.settings.get(TYPICAL), dtype=object)
+        if typical.shape == (self.model.n_states, self.model.n_features, len(QUANTILES)):
+            tables.append(_typical(self.model, typical))
+        return [*tables, _transitions(self.model), _learned(self.model), _tunings(self.model)]
+
+
+def chain_of(model: Model) -> Model | Tempering:
+    """Return the learned chain with `transmat` and `startprob`, before it was tempered."""
+    return model if model.tempering is None else model.tempering
 
 
 def mean_stays(model: Model) -> Array:
     """Mean stay of each state in time steps."""
-    chain = model if model.tempering is None else model.tempering
     with np.errstate(divide="ignore"):
-        return model.durations.mean if model.stages is not None else 1 / (1 - np.diagonal(chain.transmat))
+        return model.durations.mean if model.stages is not None else 1 / (1 - np.diagonal(chain_of(model).transmat))
 
 
 def _states(model: Model) -> TextTable:
-    chain = model if model.tempering is None else model.tempering
-    stays = mean_stays(model)
+    chain, stays = chain_of(model), mean_stays(model)
     rows = []
     for state, label in enumerate(labels_of(model)):
         shape, minimum = model.durations.shape[state], model.durations.minimum[state]
@@ -80,7 +90,7 @@ def _typical(model: Model, typical: Any) -> TextTable:
 
 def _transitions(model: Model) -> TextTable:
     labels = labels_of(model)
-    transmat = (model if model.tempering is None else model.tempering).transmat
+    transmat = chain_of(model).transmat
     if model.n_states <= MOST_SHOWN:
         rows = [[label, *map(short, transmat[state])] for state, label in enumerate(labels)]
         return TextTable("transitions: from a row to a column, per step", ["from", *labels], rows)
@@ -129,16 +139,6 @@ def _tunings(model: Model) -> TextTable:
     rows.append(["temper of the chain", *(short(tuning.temper) for tuning in tunings.values())])
     rows.append(["prior shift", *(short(tuning.prior_shift) for tuning in tunings.values())])
     return TextTable("weights by kind of answer", ["", *tunings], rows)
-
-
-def as_text(model: Model) -> str:
-    """Format the summary as text."""
-    return "\n\n".join(table.as_text() for table in tables_of(model))
-
-
-def as_html(model: Model) -> str:
-    """Format the summary for a notebook."""
-    return "<div>" + "".join(table.as_html() for table in tables_of(model)) + "</div>"
 
 
 def stream_as_html(stream: Stream) -> str:
