@@ -50,10 +50,10 @@ class FromClassifier(BaseEstimator):  # type: ignore[misc]
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
         if not callable(getattr(self.classifier, "predict_proba", None)):
             raise TypeError(f"classifier must have predict_proba; {self.classifier!r} has none")
-        frames, targets, given = as_training(frames, targets, sample_weight)
-        weights = None if sample_weight is None else given
-        rows, classes, row_weights = hard_or_repeated(frames, targets, weights, self.classifier)
-        more = {} if row_weights is None else {"sample_weight": row_weights}
+        frames, targets, weights = as_training(frames, targets, sample_weight)
+        rows, classes, more = hard_or_repeated(
+            self.classifier.fit, repr(self.classifier), frames, targets, weights, sample_weight is not None
+        )
         self.classifier_ = clone(self.classifier)
         self.classifier_.fit(rows, classes, **more)
         self.n_states_ = targets.shape[1]

@@ -148,23 +148,21 @@ def normalised(log_ratios: Array, prior: Array) -> Array:
 
 
 def hard_or_repeated(
-    frames: Array, targets: Array, weights: Array | None, learner: Any, name: str = ""
-) -> tuple[Array, npt.NDArray[np.int64], Array | None]:
-    """Convert soft targets to one class per row, for learners without soft targets.
+    fit: Any, name: str, frames: Array, targets: Array, weights: Array, are_given: bool
+) -> tuple[Array, npt.NDArray[np.int64], dict[str, Array]]:
+    """Return frames with one class each, and their weights as arguments of `fit`.
 
-    Certain targets become labels. Soft targets become one weighted copy of the frame per class if the learner takes
-    weights, and the likeliest class if it does not. A class that is never the likeliest keeps its two best frames.
+    Certain targets become labels. Soft targets become one weighted copy of the frame per class if `fit` takes weights,
+    and the likeliest class if it does not. A class that is never the likeliest keeps its two best frames.
     """
-    can_weight = accepts_weights(learner.fit)
-    if weights is not None and not can_weight:
-        raise ValueError(f"{name}{learner!r} does not take sample_weight")
-    if (targets.max(axis=1) == 1.0).all():
-        return frames, targets.argmax(axis=1), weights
-    if not can_weight:
-        return frames, _likeliest(targets), weights
-    base = np.ones(len(frames)) if weights is None else weights
+    is_certain, can_weight = (targets.max(axis=1) == 1.0).all(), accepts_weights(fit)
+    if are_given and not can_weight:
+        raise ValueError(f"{name} does not take sample_weight")
+    if is_certain or not can_weight:
+        classes = targets.argmax(axis=1) if is_certain else _likeliest(targets)
+        return frames, classes, {"sample_weight": weights} if are_given else {}
     rows, classes = np.nonzero(targets > 1e-6)
-    return frames[rows], classes, base[rows] * targets[rows, classes]
+    return frames[rows], classes, {"sample_weight": weights[rows] * targets[rows, classes]}
 
 
 def _likeliest(targets: Array) -> npt.NDArray[np.int64]:
@@ -175,9 +173,9 @@ def _likeliest(targets: Array) -> npt.NDArray[np.int64]:
     return labels
 
 
-def class_shares(targets: Array, weights: Array | None) -> Array:
+def class_shares(targets: Array, weights: Array) -> Array:
     """Return the share of each class in the training frames."""
-    mass = targets.sum(axis=0) if weights is None else weights @ targets
+    mass = weights @ targets
     shares: Array = mass / mass.sum()
     return shares
 
@@ -262,36 +260,28 @@ class Updates(Protocol):
         ...
 
 
-@runtime_checkable
-class Learner(Protocol):
-    """A ratio source with the interface to learning."""
+class Learner:
+    """Base of the ratio sources with the interface to learning."""
 
     #: Whether all statistics are sums over frames, as partial_fit and clusters need.
-    adds_up: bool
+    adds_up = False
 
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
         """Return fitted members, with held-out log ratios if requested."""
-        ...
+        raise NotImplementedError
 
     def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
         """Return updates for EM; without a search, settings are fixed."""
-        ...
+        return Refits(self, task)
 
     def usual_scales(self, n_members: int) -> tuple[Array, Array]:
         """Return the initial scales, and the scales for too few labels, (M,) each."""
-        ...
+        equal = np.full(n_members, 1 / n_members)
+        return equal, equal
 
 
-def equal_scales(n_members: int) -> tuple[Array, Array]:
-    """Return equal scales for all members; they sum to 1."""
-    scales = np.full(n_members, 1 / n_members)
-    return scales, scales
-
-
-class Adapter:
+class Adapter(Learner):
     """A learner around any ratio source."""
-
-    adds_up = False
 
     def __init__(self, source: RatioSource) -> None:
         self.source = source
@@ -321,14 +311,6 @@ class Adapter:
             filled[:, enough] = own
             log_ratios[held_out] = filled
         return log_ratios
-
-    def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
-        """Fit the source again in every iteration."""
-        return Refits(self, task)
-
-    def usual_scales(self, n_members: int) -> tuple[Array, Array]:
-        """Return 1 for each."""
-        return equal_scales(n_members)
 
 
 class Refits:

@@ -35,6 +35,7 @@ from ..system.calls import with_own_threads
 from ..tuning.folds import N_FOLDS, contiguous_folds
 from ..tuning.kernel_search import DEFAULT_RHO, DEFAULT_SIGMA, START_SIGMA, Selection, select
 from .learner import (
+    Learner,
     Refits,
     Task,
     Trained,
@@ -44,7 +45,6 @@ from .learner import (
     check_masses,
     check_width,
     class_shares,
-    equal_scales,
     normalised,
 )
 
@@ -58,7 +58,7 @@ MOST_FEATURES = 10_000_000
 EM_RIDGE = 1e-4
 
 
-class MemberSource(BaseEstimator):  # type: ignore[misc]
+class MemberSource(Learner, BaseEstimator):  # type: ignore[misc]
     """Base of sources that are native members of the pool."""
 
     adds_up = True
@@ -124,14 +124,6 @@ class MemberSource(BaseEstimator):  # type: ignore[misc]
     def held_out(self, task: Task) -> Array:
         """Return held-out log ratios for new targets; only the sums are learned again."""
         return self._held_out(self.member_, task, self._sums(self.member_, task, np.unique(task.folds)))
-
-    def updates(self, task: Task, *, paper: bool = False, search: bool = True) -> Updates:
-        """Return updates that learn again in every iteration."""
-        return Refits(self, task)
-
-    def usual_scales(self, n_members: int) -> tuple[Array, Array]:
-        """Return 1 for each."""
-        return equal_scales(n_members)
 
     def _log_ratios(self, member: Member, frames: Array) -> Array:
         return frame_log_ratios(member, self.prior_, float(self.floor), frames, thread_count(self.n_threads))

@@ -28,7 +28,6 @@ from .learner import (
     check_fitted,
     check_masses,
     check_source,
-    equal_scales,
     named,
 )
 from .least_squares import Additive, Gaussian, LeastSquares
@@ -39,7 +38,7 @@ USUAL_SCALES = (0.5, 0.0, 0.5, 0.0, 0.0)
 N_OF_FRAMES = 3
 
 
-class Pool(BaseEstimator):  # type: ignore[misc]
+class Pool(Learner, BaseEstimator):  # type: ignore[misc]
     """A pool of ratio sources: log w_i(y) = sum_m kappa_m log w_i^(m)(y).
 
     `drhmm.DensityRatioHMM` uses ``Pool()`` by default. It has three members. Kernels learn any ratio from enough
@@ -98,7 +97,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
                 check_source(source, f"sources[{k}]")
 
     @property
-    def adds_up(self) -> bool:
+    def adds_up(self) -> bool:  # type: ignore[override]
         """Whether all sources learn from sums over frames."""
         return self.sources is None or all(as_learner(source).adds_up for source in self.sources)
 
@@ -131,7 +130,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         """Return the scales of the default members, or equal ones."""
         if self.sources is None and n_members >= N_OF_FRAMES:
             return np.array(START_SCALES[:n_members]), np.array(USUAL_SCALES[:n_members])
-        return equal_scales(n_members)
+        return super().usual_scales(n_members)
 
     @with_own_threads
     def fit(self, frames: Any, targets: Any, sample_weight: Any = None) -> Pool:
