@@ -413,7 +413,7 @@ class TestForgery:
     def test_a_small_file_takes_little_memory(self, tmp_path):
         header = json.dumps({"x": {"dtype": "F64", "shape": [2**37], "data_offsets": [0, 2**40]}}).encode()
         (tmp_path / "model.drhmm").write_bytes(len(header).to_bytes(8, "little") + header)
-        with pytest.raises(ModelFormatError, match="cut short"):
+        with pytest.raises(ModelFormatError, match="not a model"):
             drhmm.load(tmp_path / "model.drhmm")
 
     def test_strange_headers_are_refused(self):
@@ -429,7 +429,7 @@ class TestForgery:
 
     def test_an_older_format_is_named(self, content):
         tensors, metadata = parts_of(content)
-        with pytest.raises(ModelFormatError, match="has the format 2, and this version of drhmm reads"):
+        with pytest.raises(ModelFormatError, match=r"has the format 2, written by drhmm .*, which reads format"):
             from_bytes(file_of(tensors, metadata | {"format_version": 2}))
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,6 @@ _METADATA = ("checksum", "format_version", "library_version", "fingerprint", "fe
 _NO_CHECKSUM = "sha256:" + 64 * "0"
 _CHECKSUM = re.compile("sha256:[0-9a-f]{64}")
 _LARGEST_HEADER = 100_000_000
-_PIECE = 1 << 24
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
@@ -112,29 +111,12 @@ def _checksum(content: bytes) -> str:
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
-    """Read a file and check its length against its header."""
+    """Read a file, unless its first bytes show that it is no model."""
     with open(path, "rb") as file:
         start = file.read(8)
-        size = int.from_bytes(start, "little")
-        if len(start) < 8 or size > _LARGEST_HEADER:
+        if not 2 <= int.from_bytes(start, "little") <= _LARGEST_HEADER:
             raise ModelFormatError("not a model file: it has no safetensors header")
-        header = _read_piecewise(file, size)
-        end = _data_size(_header(start + header))
-        data = _read_piecewise(file, end + 1)
-    if len(data) != end:
-        raise ModelFormatError(
-            "the file is cut short" if len(data) < end else "the file is longer than its header says"
-        )
-    return start + header + data
-
-
-def _read_piecewise(file: BinaryIO, size: int) -> bytes:
-    """Read at most `size` bytes without allocating more than the file has."""
-    pieces = []
-    while size > 0 and (piece := file.read(min(size, _PIECE))):
-        pieces.append(piece)
-        size -= len(piece)
-    return b"".join(pieces)
+        return start + file.read()
 
 
 def _header(content: bytes) -> dict[str, Any]:
@@ -151,27 +133,12 @@ def _header(content: bytes) -> dict[str, Any]:
     return header
 
 
-def _data_size(header: Mapping[str, Any]) -> int:
-    """Return the number of bytes after the header, from the offsets of the arrays."""
-    end = 0
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
-        if not (isinstance(offsets, list) and len(offsets) == 2 and all(type(place) is int for place in offsets)):
-            raise ModelFormatError(f"the array {name!r} has no valid offsets")
-        end = max(end, *offsets)
-    if end > 2**40:
-        raise ModelFormatError(f"the arrays take {end} bytes")
-    return end
-
-
 def from_bytes(content: bytes, trusted: Sequence[str] | None = None) -> Model:
     """Build the model from the content of a file."""
     metadata = _metadata(_header(content))
     checksum = metadata["checksum"]
     if _checksum(content.replace(checksum.encode(), _NO_CHECKSUM.encode(), 1)) != checksum:
-        raise ModelFormatError("the file is damaged: its checksum does not fit")
+        raise ModelFormatError("the file is damaged or cut short: its checksum does not fit")
     try:
         tensors, described = _tensors(content), {name: metadata[name] for name in DESCRIPTION}
         sources = None if OBJECTS not in tensors else objects.load(tensors.pop(OBJECTS).tobytes(), trusted)
@@ -200,15 +167,12 @@ def _metadata(header: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         raise ModelFormatError("the description of the model is not an object")
     version = metadata.get("format_version")
-    if type(version) is not int or version < 1:
-        raise ModelFormatError(f"the format version {version!r} is invalid")
-    if version > FORMAT_VERSION:
+    if type(version) is not int or version != FORMAT_VERSION:
+        remedy = ": upgrade drhmm" if type(version) is int and version > FORMAT_VERSION else ""
         raise ModelFormatError(
-            f"the file has the format {version}, written by drhmm {metadata.get('library_version')}; this is drhmm "
-            f"{__version__}, which reads format {FORMAT_VERSION}: upgrade drhmm"
+            f"the file has the format {version!r}, written by drhmm {metadata.get('library_version')}; this is drhmm "
+            f"{__version__}, which reads format {FORMAT_VERSION}{remedy}"
         )
-    if version < FORMAT_VERSION:
-        raise ModelFormatError(f"the file has the format {version}, and this version of drhmm reads {FORMAT_VERSION}")
     expected = {*_METADATA, *DESCRIPTION}
     if set(metadata) != expected:
         odd = sorted(set(metadata) ^ expected)
@@ -237,13 +201,12 @@ def _tensors(content: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _extras(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    names, settings = metadata["feature_names"], metadata["settings"]
-    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+    names, settings, alarm = metadata["feature_names"], metadata["settings"], metadata["alarm"]
+    if names is not None and [*map(str, names)] != names:
         raise ValueError("feature_names must be a list of names")
     if not isinstance(settings, dict):
         raise ValueError("settings must be an object")
-    alarm = metadata["alarm"]
-    if alarm is not None and not (isinstance(alarm, list) and all(type(number) in (int, float) for number in alarm)):
+    if alarm is not None and not all(type(number) in (int, float) for number in alarm):
         raise ValueError("alarm must be a list of numbers")
     return {
         "feature_names": None if names is None else tuple(names),

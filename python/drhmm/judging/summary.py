@@ -52,7 +52,7 @@ class Summary(Shown):
 
 
 def chain_of(model: Model) -> Model | Tempering:
-    """Return the learned chain with `transmat` and `startprob`, before it was tempered."""
+    """Return the learned chain, before it was tempered."""
     return model if model.tempering is None else model.tempering
 
 
