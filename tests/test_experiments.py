@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import anomalies
 import arena
 import arena_sets
 import figure1
@@ -16,7 +15,6 @@ import numpy as np
 import pages
 import peers
 import pytest
-import real
 import sets
 import toy
 from numpy.testing import assert_allclose
@@ -182,69 +180,32 @@ def data(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def real_output(data, tmp_path_factory):
-    """A run of three systems; the others have tests of their own."""
-    folder = tmp_path_factory.mktemp("real")
-    few = ("density ratio HMM", "logistic regression", "linear-chain CRF")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(real, "PEERS", {name: peers.PEERS[name] for name in few})
-        patch.setattr(real, "SHOWN", few)
-        patch.setattr(anomalies, "SYSTEMS", (anomalies.OURS, "PCA, T2 + Q"))
-        assert real.main(["--data", str(data), "--seeds", "2", "--output", str(folder)]) == 0
-    return folder
-
-
 @pytest.mark.exhaustive
-class TestReal:
+class TestSets:
     @pytest.mark.filterwarnings("ignore")
-    @pytest.mark.parametrize("system", peers.PEERS)
+    @pytest.mark.parametrize("system", peers.ARENA)
     def test_every_peer_gives_probabilities_that_beat_a_guess(self, data, system):
         split = sets.labelled_splits(data)[3]
-        model = peers.PEERS[system].make(split.window, 0)
+        model = peers.ARENA[system](split.window, 0)
         model.fit(*split.train)
         posteriors = model.predict_proba(split.test[0], split.test[2])
         assert posteriors.shape == (len(split.test[1]), 4)
         assert_allclose(posteriors.sum(axis=1), 1, atol=1e-6)
         assert np.mean(posteriors.argmax(axis=1) == split.test[1]) > 0.6
 
-    @pytest.mark.parametrize("system", anomalies.SYSTEMS)
-    def test_every_detector_finds_a_plain_anomaly(self, data, system):
-        (X, y), *_ = sets.anomaly_files(data)
-        found = anomalies.measure([(X[:620], y[:620])], system, 1, 0)
-        assert found["AUC"] > 0.95
-        assert found["missed, %"] < 20
-
-    def test_writes_tables_and_pictures(self, real_output):
-        page = (real_output / "real.md").read_text()
-        assert page.count("| linear-chain CRF |") == 10
-        assert page.count("| PCA, T2 + Q |") == 2
-        assert page.count("accuracy: ") == 10
-        assert (real_output / "real.png").stat().st_size > 10_000
-        assert (real_output / "real_calibration.png").stat().st_size > 10_000
-
-    def test_seeds_are_for_systems_that_depend_on_one(self, real_output):
-        keys = [json.loads(line)["key"] for line in (real_output / "real.jsonl").read_text().splitlines()]
-        seeds = {
-            name: {key["seed"] for key in keys if key["system"] == name}
-            for name in ("density ratio HMM", "PCA, T2 + Q")
-        }
-        assert seeds == {"density ratio HMM": {0, 1}, "PCA, T2 + Q": {0}}
-
     def test_train_and_test_parts_never_share_a_row(self, data):
         for split in sets.labelled_splits(data):
             shared = set(map(tuple, split.train[0])) & set(map(tuple, split.test[0]))
             assert not shared, split.name
 
-    def test_without_a_folder_it_says_where_the_sets_come_from(self, capsys):
-        assert real.main([]) == 2
-        message = capsys.readouterr().err
-        assert "--data FOLDER is needed" in message
-        assert all(source in message for source in sets.SOURCES.values())
+    def test_without_a_folder_it_says_where_the_sets_come_from(self):
+        with pytest.raises(SystemExit, match="--data FOLDER is needed") as raised:
+            arena.main([])
+        assert all(source in str(raised.value) for source in sets.SOURCES.values())
 
-    def test_missing_files_are_named(self, tmp_path, capsys):
-        assert real.main(["--data", str(tmp_path)]) == 2
-        assert "has no apnea_ecg.npz, occupancy.npz, mhealth_athens.npz, skab.npz" in capsys.readouterr().err
+    def test_missing_files_are_named(self, tmp_path):
+        with pytest.raises(SystemExit, match=r"has no apnea_ecg\.npz, occupancy\.npz, mhealth_athens\.npz, skab\.npz"):
+            arena.main(["--data", str(tmp_path)])
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -297,8 +258,8 @@ class TestPages:
         assert (tmp_path / "toy.png").read_bytes() == b"picture"
 
     def test_a_readme_without_the_part_is_refused(self):
-        with pytest.raises(SystemExit, match="needs the lines <!-- begin real --> and <!-- end real --> once each"):
-            pages.insert(self.README, "real", "# Real\n")
+        with pytest.raises(SystemExit, match="needs the lines <!-- begin arena --> and <!-- end arena --> once each"):
+            pages.insert(self.README, "arena", "# Arena\n")
 
 
 class TestArena:

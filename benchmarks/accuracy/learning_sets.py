@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from arena_sets import MORE
+from arena_sets import MORE, RAW
 from sets import SOURCES
 
 from drhmm.datasets import blobs, markov_chain, moons, rings
@@ -32,18 +32,9 @@ OPEN = {
 }
 
 
-#: Sets that the arena does not know, and where they are from.
-RAW = {
-    "driver": "jair-jr/driverBehaviorDataset (no licence stated), a phone in a car at 10 Hz",
-    "eye_gaze": "Andersson et al. 2017, EyeMovementDetectorEvaluation (GPL-3), raw gaze at 250 Hz",
-    "gait_back": "CyrilVoisard/ipol_dataset_1 (AGPL-3), a sensor at the lower back at 50 Hz",
-    "heart_sound": "davidspringer/Springer-Segmentation-Code (GPL-3), log band energies at 100 Hz",
-}
-
-
 def sources():
     """Lines that say where every open set is from."""
-    words = SOURCES | {name: words for name, (words, _) in MORE.items()} | RAW
+    words = SOURCES | {name: words for name, (words, *_) in (MORE | RAW).items()}
     return [f"- {name}: {words[name]}." for name in OPEN]
 
 

@@ -12,7 +12,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from anomalies import N_TRAINING, PrincipalParts, _gmm, _kde, trailing_mean
+from anomalies import N_TRAINING, PrincipalParts, gmm, kde, trailing_mean
 from neonatal import ratio_systems
 from neonatal.protocol import prepare
 from neonatal.vital_signs import monitor
@@ -70,8 +70,8 @@ def _few(X, seed):
 DETECTORS = {
     "Mahalanobis": lambda X, seed: Mahalanobis().fit(X),
     "PCA, T2 + Q": lambda X, seed: PrincipalParts().fit(X),
-    "GMM": lambda X, seed: _gmm(_few(X, seed), seed),
-    "KDE": lambda X, seed: _kde(_few(X, seed), seed),
+    "GMM": lambda X, seed: gmm(_few(X, seed), seed),
+    "KDE": lambda X, seed: kde(_few(X, seed), seed),
     "one-class SVM": lambda X, seed: OneClassSVM(nu=0.01).fit(_few(X, seed)),
     "LOF": lambda X, seed: LocalOutlierFactor(novelty=True).fit(_few(X, seed)),
     "isolation forest": lambda X, seed: IsolationForest(random_state=seed).fit(X),

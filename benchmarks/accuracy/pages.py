@@ -26,7 +26,7 @@ def insert(readme, name, page):
 
 def main(given=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", help="toy, arena or real")
+    parser.add_argument("name", help="toy or arena")
     parser.add_argument("folder", type=Path, help="the --output folder of the experiment")
     parser.add_argument("--readme", type=Path, default=README, help="the page to change")
     options = parser.parse_args(given)

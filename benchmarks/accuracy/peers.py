@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import sklearn_crfsuite
@@ -17,7 +15,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from drhmm import DensityRatioHMM
@@ -177,36 +175,20 @@ def _normal(probabilities):
 
 
 class LinearChainCRF:
-    """CRFsuite on every standardised value as a number and on its decile as a word, so that it is not only linear.
+    """CRFsuite on every standardised value; the log loss of held-out pieces decides the quadratic penalty."""
 
-    The weight of its quadratic penalty is chosen by the log loss of pieces that were held out.
-    """
+    PENALTIES, PIECE, N_FOLDS = (0.1, 1.0, 10.0, 100.0), 500, 3
 
-    N_BINS, PENALTIES, PIECE, N_FOLDS = 10, (0.1, 1.0, 10.0, 100.0), 500, 3
-
-    def __init__(self, window, with_bins=True):
-        self.window, self.with_bins = window, with_bins
+    def __init__(self, window, seed=0):
+        self.window = window
 
     def _items(self, X, lengths):
-        frames = windows(X, lengths, self.window)
-        values = self.scaler.transform(frames)
+        values = self.scaler.transform(windows(X, lengths, self.window))
         names = [f"x{k}" for k in range(values.shape[1])]
-        if not self.with_bins:
-            return cut([dict(zip(names, row, strict=True)) for row in values.tolist()], lengths)
-        bins = self.bins.transform(frames).astype(int)
-        words = [[f"{name}={b}" for b in range(self.N_BINS)] for name in names]
-        items = [
-            dict(zip(names, row, strict=True)) | {words[k][b]: 1.0 for k, b in enumerate(places)}
-            for row, places in zip(values.tolist(), bins.tolist(), strict=True)
-        ]
-        return cut(items, lengths)
+        return cut([dict(zip(names, row, strict=True)) for row in values.tolist()], lengths)
 
     def fit(self, X, y, lengths):
-        frames = windows(X, lengths, self.window)
-        self.scaler = StandardScaler().fit(frames)
-        self.bins = KBinsDiscretizer(
-            self.N_BINS, encode="ordinal", strategy="quantile", quantile_method="averaged_inverted_cdf", subsample=None
-        ).fit(frames)
+        self.scaler = StandardScaler().fit(windows(X, lengths, self.window))
         self.n_classes = int(y.max()) + 1
         items, labels = self._items(X, lengths), cut(y.astype(str).tolist(), lengths)
         losses = [self._held_out_loss(items, labels, penalty) for penalty in self.PENALTIES]
@@ -231,33 +213,6 @@ class LinearChainCRF:
     def predict_proba(self, X, lengths):
         marginals = itertools.chain.from_iterable(self.model.predict_marginals(self._items(X, lengths)))
         return np.array([[frame.get(str(c), 0.0) for c in range(self.n_classes)] for frame in marginals])
-
-
-@dataclass(frozen=True)
-class Peer:
-    """A system: how it is made from a window and a seed, and whether the seed changes anything."""
-
-    make: Any
-    random: bool
-
-
-PEERS = {
-    "density ratio HMM": Peer(lambda window, seed: ChainOfRatios("pool", window, seed), True),
-    "GMM-HMM": Peer(lambda window, seed: ChainOfRatios(FromDensities("gmm"), window, seed), False),
-    "KDE-HMM": Peer(
-        lambda window, seed: ChainOfRatios(SomeFrames(FromDensities("kde"), random_state=seed), window, seed), True
-    ),
-    "logistic regression": Peer(lambda window, seed: FrameAlone(LogisticRegression(max_iter=1000), window), False),
-    "RBF-SVM": Peer(lambda window, seed: FrameAlone(TunedSVM(random_state=seed), window), True),
-    "logistic regression in the HMM": Peer(
-        lambda window, seed: ChainOfRatios(FromClassifier(LogisticRegression(max_iter=1000)), window, seed), False
-    ),
-    "RBF-SVM in the HMM": Peer(
-        lambda window, seed: ChainOfRatios(FromClassifier(TunedSVM(random_state=seed)), window, seed), True
-    ),
-    "hmmlearn GMMHMM per class": Peer(MixtureHMMPerClass, True),
-    "linear-chain CRF": Peer(lambda window, seed: LinearChainCRF(window), False),
-}
 
 
 #: The paper: kernel least squares without a floor, a scale or a temper.
@@ -287,8 +242,7 @@ ARENA = {
     "SVM": lambda window, seed: FrameAlone(TunedSVM(random_state=seed), window),
     "SVM-HMM": lambda window, seed: ChainOfRatios(FromClassifier(TunedSVM(random_state=seed)), window, seed),
     "GMMHMM (hmmlearn)": MixtureHMMPerClass,
-    "CRF": lambda window, seed: LinearChainCRF(window, with_bins=False),
-    "CRF, deciles": lambda window, seed: LinearChainCRF(window),
+    "CRF": LinearChainCRF,
 }
 
 #: Ours live, and the rivals that people use on raw signals.
