@@ -63,18 +63,19 @@ def public_objects():
         if module == "drhmm.reference":  # modules that are read, not called
             continue
         listed = getattr(importlib.import_module(module), own)
-        yield name, inspect.getdoc(listed) + inspect.getdoc(importlib.import_module(module))
+        text = inspect.getdoc(listed) + inspect.getdoc(importlib.import_module(module))
+        yield name, text
         if inspect.isclass(listed) and not issubclass(listed, Exception):
             for method, function in inspect.getmembers(
                 listed, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
             ):
                 if not method.startswith("_") and method not in hidden:
-                    yield f"{name}.{method}", inspect.getdoc(function) + inspect.getdoc(listed)
+                    yield f"{name}.{method}", inspect.getdoc(function) + text
 
 
 @pytest.mark.parametrize(("name", "text"), [pytest.param(*pair, id=pair[0]) for pair in public_objects()])
 def test_every_public_function_has_an_example(name, text):
-    """Its own, that of its module, or for a method that of its class."""
+    """Its own, that of its module, or that of the class of a method."""
     called = [line for line in text.splitlines() if line.lstrip().startswith((">>>", "..."))]
     own = name.rpartition(".")[2]
     assert any(own[0].isupper() or own in line for line in called)

@@ -25,17 +25,6 @@ class FromClassifier(BaseEstimator):  # type: ignore[misc]
         a classifier with ``class_weight="balanced"``).
     floor : float
         Smallest probability, for balanced classes. It keeps one overconfident frame from excluding a state.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> import drhmm
-    >>> from drhmm.ratios import FromClassifier
-    >>> model = drhmm.DensityRatioHMM(ratio=FromClassifier(LogisticRegression()))
-    >>> frames, y = drhmm.datasets.blobs(300, random_state=0)
-    >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
-    >>> FromClassifier(LogisticRegression()).fit(frames, targets).log_ratios(frames).shape
-    (300, 3)
     """
 
     def __init__(self, classifier: Any, *, prior: str = "training", floor: float = 0.01) -> None:

@@ -28,17 +28,6 @@ class FromDensities(BaseEstimator):  # type: ignore[misc]
     density : object with `fit` and `score_samples`, or {"kde", "gmm"}
         Cloned and fitted once per state. "kde" is scikit-learn's KernelDensity; cross-validation chooses the bandwidth.
         "gmm" is a GaussianMixture; BIC chooses the number of components. The model is then a KDE-HMM or a GMM-HMM.
-
-    Examples
-    --------
-    >>> import drhmm
-    >>> from drhmm.ratios import FromDensities
-    >>> kde_hmm = drhmm.DensityRatioHMM(ratio=FromDensities("kde"))
-    >>> gmm_hmm = drhmm.DensityRatioHMM(ratio=FromDensities("gmm"))
-    >>> frames, y = drhmm.datasets.blobs(60, random_state=0)
-    >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
-    >>> FromDensities("gmm").fit(frames, targets).log_ratios(frames).shape
-    (60, 3)
     """
 
     def __init__(self, density: Any) -> None:

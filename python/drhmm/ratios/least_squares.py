@@ -164,16 +164,6 @@ class Additive(MemberSource):
     decile. A ridge of 10 frames draws everything but the intercept to 0. One linear system serves all states; beyond
     200 columns, there is one for every 50, and their differences from the share of a state add up. A few frames
     suffice to learn nearly linear evidence, and steps where a sensor switches.
-
-    Examples
-    --------
-    >>> from drhmm.datasets import blobs
-    >>> from drhmm.ratios import Additive
-    >>> frames, y = blobs(300, random_state=0)
-    >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
-    >>> source = Additive().fit(frames, targets)
-    >>> bool((source.log_ratios(frames).argmax(axis=1) == y).mean() > 0.85)
-    True
     """
 
     def _begin(self, task: Task, search: bool = True) -> tuple[Member, Array | None]:
@@ -204,16 +194,6 @@ class Gaussian(MemberSource):
     Sigma_i = (scatter_i + (D + 1) Sigma_pooled) / (n_i + D + 1) + ridge diag(variances of all frames). Beyond 200
     columns, blocks of 200 are independent given the state. A few frames per state are enough. With many frames, the
     kernels of a pool correct deviations from Gaussians.
-
-    Examples
-    --------
-    >>> from drhmm.datasets import blobs
-    >>> from drhmm.ratios import Gaussian
-    >>> frames, y = blobs(300, random_state=0)
-    >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
-    >>> source = Gaussian().fit(frames, targets)
-    >>> bool((source.log_ratios(frames).argmax(axis=1) == y).mean() > 0.85)
-    True
     """
 
     def __init__(self, floor: float = 0.02, n_threads: int | None = None, ridge: float = VARIANCE_SHARE) -> None:
@@ -288,16 +268,6 @@ class LeastSquares(MemberSource):
     With features ``phi_b(y) = exp(-|y - c_b|^2 / (2 sigma^2))``, Theta = (Phi^T Phi + rho N I)^-1 Phi^T M, and
     w_ij(y) = (n_j / n_i) q_i(y) / q_j(y) with q_i(y) = max(theta_i^T phi(y), min(floor S, 1/2) n_i / N). Far from all
     centres, all ratios are 1.
-
-    Examples
-    --------
-    >>> from drhmm.datasets import blobs
-    >>> from drhmm.ratios import LeastSquares
-    >>> frames, y = blobs(300, random_state=0)
-    >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
-    >>> source = LeastSquares(n_basis=50, random_state=0).fit(frames, targets)
-    >>> bool((source.log_ratios(frames).argmax(axis=1) == y).mean() > 0.85)
-    True
     """
 
     def __init__(

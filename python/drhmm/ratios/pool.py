@@ -57,18 +57,6 @@ class Pool(Learner, BaseEstimator):  # type: ignore[misc]
     ----------
     sources_ : dict
         The fitted sources by name.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> import drhmm
-    >>> from drhmm.ratios import FromClassifier, LeastSquares, Pool
-    >>> pool = Pool([LeastSquares(), FromClassifier(LogisticRegression())])
-    >>> model = drhmm.DensityRatioHMM(ratio=pool)
-    >>> frames, y = drhmm.datasets.blobs(300, random_state=0)
-    >>> targets = (y[:, None] == [0, 1, 2]).astype(float)  # one-hot
-    >>> pool.fit(frames, targets).log_ratios(frames).shape
-    (300, 3)
     """
 
     def __init__(

@@ -45,18 +45,6 @@ class TwoClass(BaseEstimator):  # type: ignore[misc]
         (H + rho I)^-1 h with H the mean of phi phi^T under the denominator and h the mean of phi under state 1.
     centers_, sigma_, rho_
         The kernel centres, the kernel width and the regularisation in use.
-
-    Examples
-    --------
-    >>> from drhmm.datasets import moons
-    >>> from drhmm.ratios import TwoClass
-    >>> frames, y = moons(300, random_state=0)
-    >>> targets = (y[:, None] == [0, 1]).astype(float)  # one-hot
-    >>> source = TwoClass(alpha=0.1, random_state=0).fit(frames, targets)
-    >>> bool((source.log_ratios(frames).argmax(axis=1) == y).mean() > 0.9)
-    True
-    >>> source.relative_ratio(frames).shape
-    (300,)
     """
 
     def __init__(
