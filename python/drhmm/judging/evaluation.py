@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..chain.durations import Stays
 from ..chain.unknown_state import among_known
 from ..data.checks import Array, Lengths, Steps, as_values, thread_count
 from ..data.known_rows import LEARNED_ROWS, known_share
@@ -17,6 +18,7 @@ from ..data.labels import UNKNOWN, Codes, as_labels, bridged, encode
 from ..data.sequences import Sequences, numbered_by_appearance
 from ..evidence.calibration import bins_of, error_of
 from ..model import METHODS, Method, Model
+from .summary import labels_of
 from .text_tables import Shown, TextTable, lasting, printable, share
 
 if TYPE_CHECKING:
@@ -132,7 +134,7 @@ class Evaluation(Shown):
     @property
     def labels(self) -> list[str]:
         """The classes as text."""
-        return [printable(label) for label in self.classes.tolist()]
+        return labels_of(self.model)
 
     @property
     def baseline(self) -> float:
@@ -413,13 +415,9 @@ def evaluation_of(
 
 def _segments(codes: Codes, lengths: Lengths, n_states: int) -> tuple[npt.NDArray[np.int64], Array]:
     """Number and mean length of segments; unknown codes between equal ones count."""
-    states = bridged(codes, lengths)
-    begins = np.ones(len(states), dtype=bool)
-    begins[1:] = states[1:] != states[:-1]
-    begins[np.cumsum([0, *lengths[:-1]])] = True
-    known = states != UNKNOWN
-    numbers = np.bincount(states[begins & known], minlength=n_states)
-    frames = np.bincount(states[known], minlength=n_states)
+    stays = Stays.of(bridged(codes, lengths), lengths)
+    numbers = np.bincount(stays.kinds[:, 0], stays.counts, n_states).astype(np.int64)
+    frames = np.bincount(stays.kinds[:, 0], stays.counts * stays.kinds[:, 1], n_states)
     with np.errstate(invalid="ignore", divide="ignore"):
         return numbers, frames / numbers
 

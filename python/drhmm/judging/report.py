@@ -172,22 +172,13 @@ def _wrong(evaluation: Evaluation) -> npt.NDArray[np.int64]:
     return np.flatnonzero(known & (evaluation.posteriors.argmax(axis=1) != evaluation.truth))
 
 
-def _begin(evaluation: Evaluation, row: int) -> int:
-    """Return the first row of the row's sequence."""
-    begins = np.cumsum([0, *evaluation.lengths])
-    return int(begins[np.searchsorted(begins, row, side="right") - 1])
-
-
-def _where(evaluation: Evaluation, begin: int, end: int) -> str:
-    """Describe the place of rows."""
-    first = _begin(evaluation, begin)
-    number = int(np.searchsorted(np.cumsum(evaluation.lengths), begin, side="right"))
-    inside = f"time steps {begin - first:,} to {end - 1 - first:,}"
-    name = number if evaluation.sequence_names is None else evaluation.sequence_names[begin]
-    return inside if len(evaluation.lengths) == 1 else f"sequence {name}, {inside}"
-
-
 def _under_the_signal(evaluation: Evaluation, begin: int, end: int, kind: str) -> Picture:
+    number = int(np.searchsorted(np.cumsum(evaluation.lengths), begin, side="right"))
+    first = begin - sum(evaluation.lengths[:number])
+    where = f"time steps {first:,} to {first + end - begin - 1:,}"
+    if len(evaluation.lengths) > 1:
+        name = number if evaluation.sequence_names is None else evaluation.sequence_names[begin]
+        where = f"sequence {name}, {where}"
     figure = Figure(figsize=(9, 4.3), layout="constrained")
     framing, model, rows = evaluation.model.evidence.framing, evaluation.model, slice(begin, end)
     times, dt = evaluation.times, evaluation.dt
@@ -200,7 +191,7 @@ def _under_the_signal(evaluation: Evaluation, begin: int, end: int, kind: str) -
         columns=column_names_of(model),
         dt=None if dt is None else dt[rows],
         times=times[rows] if has_times else None,  # type: ignore[index]
-        first=begin - _begin(evaluation, begin),
+        first=first,
         figure=figure,
     )
     axes[0].set_ylabel("standardised", fontsize=8)
@@ -209,7 +200,7 @@ def _under_the_signal(evaluation: Evaluation, begin: int, end: int, kind: str) -
     known, wrong = int((evaluation.truth[rows] != UNKNOWN).sum()), _wrong(evaluation)
     n_errors = int(((wrong >= begin) & (wrong < end)).sum())
     gaps = "" if dt is None or (dt[begin + 1 : end] == 1).all() else " Dotted lines are gaps in time."
-    words = f"{kind}: {_where(evaluation, begin, end)}. Signal, predicted and true labels, and posteriors; "
+    words = f"{kind}: {where}. Signal, predicted and true labels, and posteriors; "
     return Picture(figure, f"{words}{n_errors:,} of {known:,} labelled time steps are wrong.{gaps}", is_wide=True)
 
 
