@@ -86,6 +86,14 @@ def examples_of(page):
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
 
 
+def run(page):
+    """The names after all examples of a page."""
+    names = {}
+    for example in examples_of(page):
+        exec(example, names)
+    return names
+
+
 README_EXAMPLES = examples_of("README.md")
 
 
@@ -96,9 +104,6 @@ def test_readme_examples(example, tmp_path, monkeypatch):
     names = {}
     exec(example, names)
     assert len(names) > 1
-
-
-PRODUCTION_EXAMPLES = examples_of("docs/production.md")
 
 
 class FakeConsumer:
@@ -133,15 +138,13 @@ class FakeConsumer:
 def test_the_production_guide_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "confluent_kafka", SimpleNamespace(Consumer=FakeConsumer))
-    names = {}
-    for example in PRODUCTION_EXAMPLES:
-        exec(example, names)
+    names = run("docs/production.md")
     assert names["rows"].tolist() == [17, 18, 1000]
     assert FakeConsumer.committed == 10
     names["store"].close()
     # A restart: the same code goes on from what was stored.
     before = {key: stream.n_frames for key, stream in names["streams"].items()}
-    exec(PRODUCTION_EXAMPLES[-1], names)
+    exec(examples_of("docs/production.md")[-1], names)
     names["store"].close()
     assert {key: stream.n_frames for key, stream in names["streams"].items()} == {
         key: 2 * count for key, count in before.items()
@@ -151,9 +154,7 @@ def test_the_production_guide_runs_from_top_to_bottom(tmp_path, monkeypatch, cap
 
 def test_the_page_on_alarms_runs_and_finds_the_faults(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names = {}
-    for example in examples_of("docs/alarms.md"):
-        exec(example, names)
+    run("docs/alarms.md")
     assert "true: bias" in capsys.readouterr().out
     assert (tmp_path / "alarms.png").exists()
 
@@ -197,10 +198,8 @@ def test_the_page_on_tables_and_clusters_gives_the_same_states_everywhere(monkey
     monkeypatch.setitem(sys.modules, "pyspark", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "pyspark.sql", SimpleNamespace(SparkSession=session))
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(data=grouped))
-    names = {}
     with dask.config.set(scheduler="synchronous"):
-        for example in examples_of("docs/ecosystem.md"):
-            exec(example, names)
+        names = run("docs/ecosystem.md")
         expected = names["predicted_by_dask"].compute().sort_index()
     assert names["search"].best_score_ > 0.9
     assert np.mean(names["held_out"].argmax(axis=1) == names["y"]) > 0.9
@@ -211,9 +210,7 @@ def test_the_page_on_tables_and_clusters_gives_the_same_states_everywhere(monkey
 
 
 def test_the_page_on_settings_runs_and_shows_what_it_says(capsys):
-    names = {}
-    for example in examples_of("docs/choosing.md"):
-        exec(example, names)
+    names = run("docs/choosing.md")
     tried = names["table"]
     assert names["model"].classes_.tolist() == [0, 1, 2]
     assert tried.verdict.shape == (len(tried.sigmas), len(tried.rhos))
@@ -230,9 +227,7 @@ def test_the_page_on_settings_runs_and_shows_what_it_says(capsys):
 
 def test_the_page_on_what_comes_after_fit_runs_and_shows_what_it_says(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = {}
-    for example in examples_of("docs/after_fit.md"):
-        exec(example, names)
+    names = run("docs/after_fit.md")
     assert names["evaluation"].accuracy > 0.9
     assert names["numbers"].n_states == 3
     assert (tmp_path / "report.html").exists()
@@ -249,9 +244,7 @@ def data_folder(tmp_path, monkeypatch):
 
 def test_the_page_on_getting_started_runs_and_shows_what_it_says(data_folder):
     page = (ROOT / "docs" / "getting_started.md").read_text()
-    names = {}
-    for example in examples_of("docs/getting_started.md"):
-        exec(example, names)
+    names = run("docs/getting_started.md")
     test = names["test"]
     X, lit, y = test[names["sensors"]], test[names["lit"]], test["state"]
     columns = ((names["model"], X, y), (names["easier"], lit, y))
@@ -275,18 +268,13 @@ def test_the_commands_of_the_page_on_getting_started_run(data_folder, capsys):
 
 
 def test_hmmlearn_and_its_emissions_on_our_recursions_agree():
-    names = {}
-    for example in examples_of("docs/comparison.md"):
-        exec(example, names)
+    names = run("docs/comparison.md")
     np.testing.assert_allclose(names["posteriors"], names["theirs"].predict_proba(names["X"]), atol=1e-9)
 
 
 def test_the_ratio_source_of_the_guide_for_contributors_is_one():
-    names = {}
-    (example,) = examples_of("CONTRIBUTING.md")
-    exec(example, names)
     X, y = blobs(300, random_state=0)
-    model = drhmm.DensityRatioHMM(ratio=names["NearestMean"](), random_state=0).fit(X, y)
+    model = drhmm.DensityRatioHMM(ratio=run("CONTRIBUTING.md")["NearestMean"](), random_state=0).fit(X, y)
     assert model.score(X, y) > 0.9
 
 

@@ -243,6 +243,12 @@ def many_streams(folder, n_episodes=12):
     return seen
 
 
+def judged_otherwise(monkeypatch, kind):
+    """Expect the finding of a wrong refusal by models of one kind."""
+    monkeypatch.setattr(episodes, "KINDS", (kind,))
+    return pytest.raises(AssertionError, match=r"and was judged otherwise|by a model with a floor")
+
+
 class TestEpisodes:
     @pytest.mark.parametrize("episode", [one_stream, many_streams])
     def test_without_faults_compare_and_refuse(self, folder, episode):
@@ -261,9 +267,8 @@ class TestEpisodes:
                 raise ImpossibleDataError(0, stream.n_frames, stream.n_frames)
             return honest(stream, x, dt)
 
-        monkeypatch.setattr(episodes, "KINDS", (kind,))
         monkeypatch.setattr(Stream, "step", step)
-        with pytest.raises(AssertionError, match=r"and was judged otherwise|by a model with a floor"):
+        with judged_otherwise(monkeypatch, kind):
             one_stream(folder)
 
     @pytest.mark.parametrize("kind", episodes.KINDS)
@@ -276,9 +281,8 @@ class TestEpisodes:
                 raise ImpossibleDataError(row, 0, row)
             return honest(batch, X, active=active, dt=dt)
 
-        monkeypatch.setattr(episodes, "KINDS", (kind,))
         monkeypatch.setattr(StreamBatch, "step", step)
-        with pytest.raises(AssertionError, match=r"and was judged otherwise|by a model with a floor"):
+        with judged_otherwise(monkeypatch, kind):
             many_streams(folder)
 
     @pytest.mark.parametrize("kind", episodes.KINDS)
@@ -289,9 +293,8 @@ class TestEpisodes:
             taken, answers, after = honest(folder, kind, snapshot, X[1:], dt[1:])
             return [k + 1 for k in taken], answers, after
 
-        monkeypatch.setattr(episodes, "KINDS", (kind,))
         monkeypatch.setattr(episodes, "continued", continued)
-        with pytest.raises(AssertionError, match=r"and was judged otherwise|by a model with a floor"):
+        with judged_otherwise(monkeypatch, kind):
             one_stream(folder, 60)
 
     def test_impossible_frames_that_are_taken(self, folder, monkeypatch):

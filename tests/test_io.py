@@ -614,10 +614,11 @@ class TestFingerprint:
 
 
 @pytest.mark.exhaustive
-def test_a_hundred_kills_while_saving_leave_a_whole_file_and_nothing_else(tmp_path):
+@pytest.mark.parametrize(("work", "kind"), [("save", "novelty"), ("stream", "window")])
+def test_a_hundred_kills_leave_a_whole_file_and_nothing_else(tmp_path, work, kind):
     (tmp_path / "folder").mkdir()
-    live.model("novelty").save(tmp_path / "model.drhmm")
-    command = [sys.executable, str(Path(live.__file__).with_name("kills.py")), "save"]
+    live.model(kind).save(tmp_path / "model.drhmm")
+    command = [sys.executable, str(Path(live.__file__).with_name("kills.py")), work]
     arguments = [str(tmp_path / "model.drhmm"), str(tmp_path / "folder"), "100"]
     result = subprocess.run([*command, *arguments], capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (0, "100 kills\n"), result.stderr
