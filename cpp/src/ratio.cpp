@@ -74,23 +74,25 @@ ClassGaussians::ClassGaussians(Vector origin, const ConstRows& means, const Cons
       frame_size_(means.cols()),
       block_(whitening.cols()),
       n_groups_((means.cols() + kRows - 1) / kRows),
+      packed_size_(0),
       log_scales_(std::move(log_scales)),
-      offsets_(static_cast<std::size_t>(means.rows() * n_groups_ * kRows), 0.0),
-      packed_(static_cast<std::size_t>(means.rows() * packed_size()), 0.0),
-      columns_(static_cast<std::size_t>(means.rows() * frame_size_ * block_height()), 0.0) {
-  const Index d = frame_size_, height = n_groups_ * kRows;
+      offsets_(static_cast<std::size_t>(means.rows() * height()), 0.0) {
+  for (Index group = 0; group < n_groups_; ++group) {
+    packed_size_ += kRows * (width(group) - begin_of(group * kRows));
+  }
+  packed_.assign(static_cast<std::size_t>(means.rows() * packed_size_), 0.0);
+  const Index d = frame_size_;
   for (Index i = 0; i < means.rows(); ++i) {
     const Vector mean = means.row(i).transpose() - origin_;
-    double* packed = packed_.data() + i * packed_size();
+    double* packed = packed_.data() + i * packed_size_;
     for (Index group = 0; group < n_groups_; ++group) {
       const Index begin = begin_of(group * kRows);
       for (Index e = begin; e < width(group); ++e) {
         for (Index r = 0; r < kRows; ++r, ++packed) {
           const Index row = group * kRows + r;
           if (row >= d || e > row) continue;
-          const double entry = *packed = whitening(i * d + row, e - begin);
-          columns_[static_cast<std::size_t>((i * d + e) * block_height() + row - begin)] = entry;
-          offsets_[static_cast<std::size_t>(i * height + row)] += entry * mean[e];
+          *packed = whitening(i * d + row, e - begin);
+          offsets_[static_cast<std::size_t>(i * height() + row)] += *packed * mean[e];
         }
       }
     }
@@ -202,16 +204,14 @@ PooledRatio::PooledRatio(Framing framing, Vector prior, double least_ratio, doub
       additive_(std::move(additive)),
       gaussians_(std::move(gaussians)),
       novelty_(std::move(novelty)),
-      context_(std::move(context)) {}
-
-Index PooledRatio::work_per_frame() const {
-  Index work = 0;
-  if (kernels_) work += kernels_->estimate.wide.n_centers() * (kernels_->estimate.wide.frame_size() + n_states());
-  if (uses(additive_)) work += additive_->estimate.work_per_frame();
-  if (uses(gaussians_)) work += gaussians_->estimate.work_per_frame();
-  if (novelty_) work += novelty_->work_per_frame();
-  if (context_) work += context_->context->work_per_frame() + context_->now.estimate.work_per_frame();
-  return work;
+      context_(std::move(context)) {
+  if (kernels_) {
+    work_per_frame_ += kernels_->estimate.wide.n_centers() * (kernels_->estimate.wide.frame_size() + n_states());
+  }
+  if (uses(additive_)) work_per_frame_ += additive_->estimate.work_per_frame();
+  if (uses(gaussians_)) work_per_frame_ += gaussians_->estimate.work_per_frame();
+  if (novelty_) work_per_frame_ += novelty_->work_per_frame();
+  if (context_) work_per_frame_ += context_->context->work_per_frame() + context_->now.estimate.work_per_frame();
 }
 
 // The sum of the members (n, S), the values of one member (n, S), and the scratch memory of a member.

@@ -21,8 +21,8 @@ class ClassGaussians {
   Index n_states() const { return log_scales_.size(); }
   static constexpr Index kRows = 4;  // rows of W that share the loads of a frame
 
-  Index work_per_frame() const { return n_states() * packed_size(); }
-  Index scratch_size(Index n) const { return n == 1 ? n_groups_ * kRows : (frame_size_ + kRows) * kTile; }
+  Index work_per_frame() const { return n_states() * packed_size_; }
+  Index scratch_size(Index n) const { return n == 1 ? frame_size_ : (frame_size_ + kRows) * kTile; }
 
   void log_densities(const double* frames,      // (n, D)
                      Index n, double* scratch,  // (scratch_size(n))
@@ -48,27 +48,51 @@ class ClassGaussians {
   static constexpr double kFarthest = 1e100;
 
   void log_densities_of_one(const double* frame,  // (D)
-                            double* scratch,      // (groups * kRows)
+                            double* scratch,      // (D)
                             double* out) const {  // (S)
-    const Index d = frame_size_, height = n_groups_ * kRows;
-    for (Index i = 0; i < n_states(); ++i) {
-      const double* const offset = offsets_.data() + i * height;
-      for (Index k = 0; k < height; ++k) scratch[k] = -offset[k];
-      for (Index e = 0; e < d; ++e) {
-        const Index begin = begin_of(e), end = std::min(begin + block_height(), height);
-        const double* const column = columns_.data() + (i * d + e) * block_height() - begin;
-        const double value = from_origin(frame[e], e);
-        for (Index k = e / kRows * kRows; k < end; ++k) scratch[k] += column[k] * value;
+    for (Index j = 0; j < frame_size_; ++j) scratch[j] = from_origin(frame[j], j);
+    for (Index i = 0; i < n_states(); i += 4) {
+      switch (n_states() - i) {
+        case 1:
+          of_states<1>(scratch, i, out);
+          break;
+        case 2:
+          of_states<2>(scratch, i, out);
+          break;
+        case 3:
+          of_states<3>(scratch, i, out);
+          break;
+        default:
+          of_states<4>(scratch, i, out);
       }
-      out[i] = log_scales_[i] - Eigen::Map<const Vector>(scratch, height).squaredNorm() / 2;
     }
+  }
+
+  // The log densities of one frame (D) less the origin in n states from `first` on. Their sums hide each other's
+  // latency.
+  template <int n>
+  void of_states(const double* frame, Index first, double* out) const {
+    using Values = Eigen::Array<double, kRows, 1>;
+    using Loaded = Eigen::Map<const Values>;
+    const double *weights = packed_.data() + first * packed_size_, *offsets = offsets_.data() + first * height();
+    Values norms[n];
+    for (Values& norm : norms) norm.setZero();
+    for (Index group = 0; group < n_groups_; ++group, offsets += kRows) {
+      Values z[n];
+      for (int k = 0; k < n; ++k) z[k] = -Loaded(offsets + k * height());
+      for (Index e = begin_of(group * kRows); e < width(group); ++e, weights += kRows) {
+        for (int k = 0; k < n; ++k) z[k] += Loaded(weights + k * packed_size_) * frame[e];
+      }
+      for (int k = 0; k < n; ++k) norms[k] += z[k].square();
+    }
+    for (int k = 0; k < n; ++k) out[first + k] = log_scales_[first + k] - norms[k].sum() / 2;
   }
 
   // norms (kTile) <- |W_i y - o_i|^2 of kTile frames.
   void squared_norms(const double* tile /* (D, kTile) */, Index i, double* norms) const {
     using Value = Lanes<double>;
     Value norm[2] = {};
-    const double* weights = packed_.data() + i * packed_size();
+    const double* weights = packed_.data() + i * packed_size_;
     for (Index group = 0; group < n_groups_; ++group) {
       const double* const offset = offsets_.data() + (i * n_groups_ + group) * kRows;
       Value z[kRows * 2];
@@ -96,22 +120,15 @@ class ClassGaussians {
 
   // The first column in the block of a column.
   Index begin_of(Index column) const { return column / block_ * block_; }
-  // The rows of a block, padded to whole groups.
-  Index block_height() const { return (block_ + kRows - 1) / kRows * kRows; }
+  Index height() const { return n_groups_ * kRows; }
   // The columns of W that a group of rows needs: from the first of its block up to the diagonal of its last row.
   Index width(Index group) const { return std::min((group + 1) * kRows, frame_size_); }
-  Index packed_size() const {
-    Index size = 0;
-    for (Index group = 0; group < n_groups_; ++group) size += kRows * (width(group) - begin_of(group * kRows));
-    return size;
-  }
-
   Vector origin_;  // (D)
   Index frame_size_, block_, n_groups_;
+  Index packed_size_;            // numbers of packed_ per state
   Vector log_scales_;            // (S)
   std::vector<double> offsets_;  // (S, groups * kRows): o_i
-  std::vector<double> packed_;   // per state and group of rows: their entries of each column; for tiles of frames
-  std::vector<double> columns_;  // (S, D, block height): the columns of W_i; for single frames
+  std::vector<double> packed_;   // per state and group of rows: their entries of each column
 };
 
 }  // namespace drhmm

@@ -58,7 +58,7 @@ class PooledRatio {
   bool sees_novelty() const { return has_kernels() || novelty_ != nullptr; }
 
   // The approximate number of multiplications per frame.
-  Index work_per_frame() const;
+  Index work_per_frame() const { return work_per_frame_; }
   // The size of the scratch memory for n frames, in numbers.
   Index scratch_size(Index n) const;
 
@@ -112,6 +112,7 @@ class PooledRatio {
   std::optional<PoolMember<ClassGaussians>> gaussians_;
   std::shared_ptr<const NoveltyEvidence> novelty_;
   std::optional<ContextMembers> context_;
+  Index work_per_frame_ = 0;
 };
 
 }  // namespace drhmm
