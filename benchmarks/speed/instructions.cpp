@@ -87,12 +87,12 @@ Index kernel_values(int repeats, bool single) {
 Index streamed(int repeats) {
   const Kernels kernels;
   Streams streams(kernels.ratio.framing(), Problem(1, 3).chain(), 3, 0);
-  RowSamples step{{streams.add()}, RowMatrix(1, 10), {1}};
+  const Index row = streams.add();
+  const std::int64_t dt = 1;
   double answer[3];
   for (int k = 0; k < repeats; ++k) {
     for (Index t = 0; t < 1000; ++t) {
-      step.samples = kernels.samples.row(t);
-      streams.advance(step, kernels.ratio, 1, Rows(answer, 1, 3));
+      streams.advance({1, &row, kernels.samples.row(t).data(), &dt}, kernels.ratio, 1, answer);
     }
   }
   return 1000;

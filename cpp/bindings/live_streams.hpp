@@ -138,48 +138,48 @@ class LiveStreams {
     require(input.rows() == n && input.cols() == streams_.framing().n_columns(), "samples must be (n, d)");
     require(active.ndim() == 1 && active.shape(0) == n, "active must have one entry per row");
     const std::int64_t* steps = checked_steps(dt, n);
-    RowSamples taken;
+    std::vector<Index> taken;
     for (Index i = 0; i < n; ++i) {
       if (!active.at(i)) continue;
       require(streams_.row(i).live, "a retired row is active");
-      taken.rows.push_back(i);
-      taken.dt.push_back(steps[i]);
+      taken.push_back(i);
     }
     check_finite(input, active.data());
-    taken.samples.resize(taken.size(), input.cols());
-    for (Index k = 0; k < taken.size(); ++k) {
-      taken.samples.row(k) = input.row(taken.rows[static_cast<std::size_t>(k)]);
+    const auto n_taken = static_cast<Index>(taken.size());
+    RowMatrix own(n_taken, input.cols()), answers(n_taken, streams_.n_known());
+    std::vector<std::int64_t> own_steps;
+    for (Index k = 0; k < n_taken; ++k) {
+      own.row(k) = input.row(taken[static_cast<std::size_t>(k)]);
+      own_steps.push_back(steps[taken[static_cast<std::size_t>(k)]]);
     }
-    RowMatrix answers(taken.size(), streams_.n_known());
     // Allocate before the rows advance: without memory for the answers, they must not.
     Array output = new_rows(n, streams_.n_known());
-    SequenceStatus status = advance(taken, n_threads, evaluate, {answers.data(), answers.rows(), answers.cols()});
-    if (!status.status.ok()) status.sequence = taken.rows[static_cast<std::size_t>(status.sequence)];
+    SequenceStatus status =
+        advance({n_taken, taken.data(), own.data(), own_steps.data()}, n_threads, evaluate, answers.data());
+    if (!status.status.ok()) status.sequence = taken[static_cast<std::size_t>(status.sequence)];
     Rows out = mutable_rows(output);
     out.setConstant(std::numeric_limits<double>::quiet_NaN());
-    for (Index k = 0; k < taken.size(); ++k) out.row(taken.rows[static_cast<std::size_t>(k)]) = answers.row(k);
+    for (Index k = 0; k < n_taken; ++k) out.row(taken[static_cast<std::size_t>(k)]) = answers.row(k);
     return {report(status), std::move(output)};
   }
 
   // One frame for the only row: (d) -> (n_known), None while there is no answer yet, or a report if it failed.
   // NotImplemented if `read_sample` does not accept x, or dt is not a plain integer: Python then checks them.
   py::object step_one(const py::handle& x, const py::handle& dt, const py::object& evaluate) {
-    const Index d = streams_.framing().n_columns();
     const Exclusive guard(busy_);
     require(streams_.n_rows() == 1, "step_one needs one row");
-    const long long steps = PyLong_CheckExact(dt.ptr()) ? PyLong_AsLongLong(dt.ptr()) : 0;
-    only_.samples.resize(1, d);
-    if (steps < 1 || steps > kLongestGap || !read_sample(x.ptr(), d, only_.samples.data())) {
+    const std::int64_t steps = PyLong_CheckExact(dt.ptr()) ? PyLong_AsLongLong(dt.ptr()) : 0;
+    const double* const sample = steps < 1 || steps > kLongestGap ? nullptr : read_sample(x.ptr());
+    if (sample == nullptr) {
       PyErr_Clear();
       return not_implemented();
     }
-    check_finite({only_.samples.data(), 1, d}, nullptr);
+    check_finite({sample, 1, streams_.framing().n_columns()}, nullptr);
     const py::object output = new_vector(streams_.n_known());
     auto* const out = static_cast<double*>(static_cast<void*>(py::detail::array_proxy(output.ptr())->data));
-    only_.rows.assign(1, 0);
-    only_.dt.assign(1, steps);
     const bool has_answer = streams_.row(0).sequence.n_frames() >= streams_.lag();
-    const Status status = advance(only_, 1, evaluate, {out, 1, streams_.n_known()}).status;
+    constexpr Index kRow = 0;
+    const Status status = advance({1, &kRow, sample, &steps}, 1, evaluate, out).status;
     if (!status.ok()) return py::cast(report({status, 0}));
     return has_answer ? output : py::none();
   }
@@ -221,34 +221,38 @@ class LiveStreams {
  private:
   static constexpr std::int64_t kLongestGap = std::int64_t{1} << 53;
 
-  // out (d) <- a plain vector of floats or integers, or a plain list or tuple of them; false for anything else.
-  static bool read_sample(PyObject* x, Index d, double* out) {
+  // The numbers (d) of a plain vector of floats or integers, or of a plain list or tuple of them; null for anything
+  // else. Copies all but float64 to sample_.
+  const double* read_sample(PyObject* x) {
+    const Index d = streams_.framing().n_columns();
+    sample_.resize(static_cast<std::size_t>(d));
     if (PyList_CheckExact(x) || PyTuple_CheckExact(x)) {
-      if (PySequence_Fast_GET_SIZE(x) != d) return false;
+      if (PySequence_Fast_GET_SIZE(x) != d) return nullptr;
       PyObject* const* const values = PySequence_Fast_ITEMS(x);
-      for (Index j = 0; j < d; ++j) {
-        if (!PyFloat_Check(values[j]) && !PyLong_CheckExact(values[j])) return false;
-        out[j] = PyFloat_Check(values[j]) ? PyFloat_AS_DOUBLE(values[j]) : PyLong_AsDouble(values[j]);
-        if (out[j] == -1 && PyErr_Occurred()) return false;
+      for (std::size_t j = 0; j < sample_.size(); ++j) {
+        if (!PyFloat_Check(values[j]) && !PyLong_CheckExact(values[j])) return nullptr;
+        sample_[j] = PyFloat_Check(values[j]) ? PyFloat_AS_DOUBLE(values[j]) : PyLong_AsDouble(values[j]);
+        if (sample_[j] == -1 && PyErr_Occurred()) return nullptr;
       }
-      return true;
+      return sample_.data();
     }
     // Only plain arrays: a subclass may carry more than numbers, such as a mask.
     using Api = py::detail::npy_api;
-    if (Py_TYPE(x) != Api::get().PyArray_Type_) return false;
-    const auto array = py::reinterpret_borrow<py::array>(x);
+    if (Py_TYPE(x) != Api::get().PyArray_Type_) return nullptr;
+    const auto* const array = py::detail::array_proxy(x);
+    const auto* const type = py::detail::array_descriptor_proxy(array->descr);
     constexpr int kPlain = Api::NPY_ARRAY_C_CONTIGUOUS_ | Api::NPY_ARRAY_ALIGNED_;
-    const py::dtype type = array.dtype();
-    if (array.ndim() != 1 || array.shape(0) != d || (array.flags() & kPlain) != kPlain || type.byteorder() != '=') {
-      return false;
+    if (array->nd != 1 || array->dimensions[0] != d || (array->flags & kPlain) != kPlain || type->byteorder != '=') {
+      return nullptr;
     }
+    const void* const data = array->data;
     const auto copy = [&](auto of_type) {
-      std::copy_n(static_cast<const decltype(of_type)*>(array.data()), d, out);
-      return true;
+      std::copy_n(static_cast<const decltype(of_type)*>(data), d, sample_.begin());
+      return sample_.data();
     };
-    switch (type.num()) {
+    switch (type->type_num) {
       case Api::NPY_DOUBLE_:
-        return copy(0.0);
+        return static_cast<const double*>(data);
       case Api::NPY_FLOAT_:
         return copy(0.0F);
       case Api::NPY_INT_:
@@ -256,7 +260,7 @@ class LiveStreams {
       case Api::NPY_LONG_:
         return copy(0L);
       default:
-        return false;
+        return nullptr;
     }
   }
 
@@ -278,31 +282,25 @@ class LiveStreams {
     for (const Index row : which) require(row >= 0 && row < streams_.n_rows(), "there is no such row");
   }
 
-  SequenceStatus advance(const RowSamples& taken, int n_threads, const py::object& evaluate, const Rows& answers) {
-    const Index n = taken.size(), n_columns = streams_.chain().n_columns();
-    const std::int64_t longest_gap = taken.dt.empty() ? 1 : *std::max_element(taken.dt.begin(), taken.dt.end());
-    const Index work = streams_.work(n, longest_gap);
+  SequenceStatus advance(const RowSamples& step, int n_threads, const py::object& evaluate, double* answers) {
+    const std::int64_t longest_gap = step.n == 0 ? 1 : *std::max_element(step.dt, step.dt + step.n);
+    const Index work = streams_.work(step.n, longest_gap);
     if (ratio_ != nullptr) {
-      return without_gil_if(work + n * ratio_->work_per_frame() >= kWorthReleasing,
-                            [&] { return streams_.advance(taken, *ratio_, n_threads, answers); });
+      return without_gil_if(work + step.n * ratio_->work_per_frame() >= kWorthReleasing,
+                            [&] { return streams_.advance(step, *ratio_, n_threads, answers); });
     }
-    RowMatrix frames;
-    std::vector<char> missing;
-    streams_.frames(taken, frames, missing);
-    for (Index k = 0; k < n; ++k) {
-      if (missing[static_cast<std::size_t>(k)]) frames.row(k).setConstant(std::numeric_limits<double>::quiet_NaN());
-    }
-    const auto values = sleep_at_exit([&] { return evaluate(to_numpy(frames)).cast<Array>(); });
+    const auto frames = to_numpy(streams_.frames(step));
+    const auto values = sleep_at_exit([&] { return evaluate(frames).cast<Array>(); });
     const ConstRows evidence = rows(values, "log_ratios");
-    require(evidence.rows() == n && evidence.cols() == n_columns, "log_ratios must be (k, S)");
+    require(evidence.rows() == step.n && evidence.cols() == streams_.chain().n_columns(), "log_ratios must be (k, S)");
     return without_gil_if(work >= kWorthReleasing,
-                          [&] { return streams_.advance(taken, evidence, n_threads, answers); });
+                          [&] { return streams_.advance(step, evidence.data(), n_threads, answers); });
   }
 
   mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   Streams streams_;
   std::shared_ptr<PooledRatio> ratio_;
-  RowSamples only_;  // memory of step_one
+  std::vector<double> sample_;  // memory of step_one
 };
 
 }  // namespace drhmm::bindings

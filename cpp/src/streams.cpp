@@ -43,80 +43,111 @@ void Streams::forget_rows_from(Index first) {
   first_free_ = std::min(first_free_, first);
 }
 
-void Streams::frames(const RowSamples& step, RowMatrix& frames, std::vector<char>& missing) const {
-  frames.resize(step.size(), framing_.frame_size());
-  missing.resize(step.rows.size());
-  for (Index k = 0; k < step.size(); ++k) {
-    const auto place = static_cast<std::size_t>(k);
-    const SampleWindow& window = row(step.rows[place]).window;
-    missing[place] = !window.frame(framing_, step.samples.row(k).data(), step.dt[place], frames.row(k).data());
-  }
-}
-
-// features_ (k, F) <- the context of the samples. The rows do not change until `advance`.
-void Streams::propose_contexts(const RowSamples& step) {
-  features_.resize(step.size(), context_->size());
-  while (proposed_.size() < step.rows.size()) proposed_.emplace_back(*context_);
-  for (Index k = 0; k < step.size(); ++k) {
-    const auto place = static_cast<std::size_t>(k);
-    proposed_[place] = *row(step.rows[place]).past;
-    proposed_[place].push(*context_, step.samples.row(k).data(), step.dt[place]);
-    proposed_[place].features(*context_, features_.row(k).data());
-  }
-}
-
-SequenceStatus Streams::advance(const RowSamples& step, const PooledRatio& ratio, int n_threads, Rows answers) {
-  constexpr Index kBlock = 128;
-  frames(step, frames_, missing_);
-  if (context_) propose_contexts(step);
-  evidence_.resize(step.size(), n_columns());
-  const Index n_blocks = (step.size() + kBlock - 1) / kBlock, size = ratio.scratch_size(std::min(kBlock, step.size()));
-  scratch_.resize(n_blocks * size);
-  parallel_for(n_blocks, n_threads, [&](Index block) {
-    const Index first = block * kBlock, count = std::min(kBlock, step.size() - first);
-    ratio.frame_log_ratios(frames_.data() + first * frames_.cols(), missing_.data() + first,
-                           features_.data() + first * features_.cols(), count, scratch_.data() + block * size,
-                           evidence_.data() + first * n_columns(), n_columns());
-  });
-  return advance(step, {evidence_.data(), step.size(), n_columns()}, n_threads, answers);
-}
-
-SequenceStatus Streams::advance(const RowSamples& step, const ConstRows& evidence, int n_threads, Rows answers) {
-  constexpr Index kBlock = 256;
-  const Index n_blocks = (step.size() + kBlock - 1) / kBlock;
-  while (static_cast<Index>(engines_.size()) < n_blocks) engines_.push_back(chain_->live());
-  posteriors_.resize(n_blocks * n_columns());
-  statuses_.assign(step.rows.size(), Status());
-  parallel_for(n_blocks, n_threads, [&](Index block) {
-    const LiveEngine& engine = engines_[static_cast<std::size_t>(block)];
-    double* const posterior = posteriors_.data() + block * n_columns();
-    for (Index k = block * kBlock; k < std::min((block + 1) * kBlock, step.size()); ++k) {
-      const auto place = static_cast<std::size_t>(k);
-      double* const answer = answers.data() + k * n_known_;
-      Status& status = statuses_[place];
-      bool has_answer = false;
-      status =
-          row(step.rows[place]).sequence.propose(engine, evidence.row(k).data(), step.dt[place], posterior, has_answer);
-      if (!status.ok()) continue;
-      if (!has_answer) {
-        std::fill_n(answer, n_known_, std::numeric_limits<double>::quiet_NaN());
-      } else if (!among_known(posterior, answer)) {
-        status.outcome = Outcome::none_known;
-      }
+RowMatrix Streams::frames(const RowSamples& step) const {
+  RowMatrix frames(step.n, framing_.frame_size());
+  for (Index k = 0; k < step.n; ++k) {
+    const SampleWindow& window = row(step.rows[k]).window;
+    const double* const sample = step.samples + k * framing_.n_columns();
+    if (!window.frame(framing_, sample, step.dt[k], frames.row(k).data())) {
+      frames.row(k).setConstant(std::numeric_limits<double>::quiet_NaN());
     }
-  });
-  for (std::size_t k = 0; k < statuses_.size(); ++k) {
-    if (!statuses_[k].ok()) return {statuses_[k], static_cast<Index>(k)};
   }
-  for (Index k = 0; k < step.size(); ++k) {
-    const auto place = static_cast<std::size_t>(k);
-    Row& target = row(step.rows[place]);
-    if (levels_) watch(target, evidence(k, n_known_), step.samples.row(k).data(), step.dt[place]);
-    target.window.push(framing_, step.samples.row(k).data(), step.dt[place]);
-    if (context_) std::swap(*target.past, proposed_[place]);
-    target.sequence.commit(engine());
+  return frames;
+}
+
+// Calls task(block, part, first) for the rows from `first` on in each block, and returns the first failure.
+template <class Task>
+SequenceStatus Streams::for_each_block(const RowSamples& step, int n_threads, const Task& task) {
+  constexpr Index kBlock = 128;
+  const Index n_blocks = (step.n + kBlock - 1) / kBlock;
+  while (static_cast<Index>(blocks_.size()) < n_blocks) blocks_.emplace_back(chain_->live());
+  parallel_for(n_blocks, n_threads, [&](Index number) {
+    Block& block = blocks_[static_cast<std::size_t>(number)];
+    const Index first = number * kBlock;
+    const RowSamples part{std::min(kBlock, step.n - first), step.rows + first,
+                          step.samples + first * framing_.n_columns(), step.dt + first};
+    block.failure = task(block, part, first);
+    block.failure.sequence += first;
+  });
+  for (Index number = 0; number < n_blocks; ++number) {
+    const SequenceStatus& failure = blocks_[static_cast<std::size_t>(number)].failure;
+    if (!failure.status.ok()) return failure;
   }
   return {};
+}
+
+SequenceStatus Streams::advance(const RowSamples& step, const PooledRatio& ratio, int n_threads, double* answers) {
+  evidence_.resize(static_cast<std::size_t>(step.n * n_columns()));
+  while (context_ && static_cast<Index>(proposed_.size()) < step.n) proposed_.emplace_back(*context_);
+  const auto task = [&](Block& block, const RowSamples& part, Index first) {
+    double* const own = evidence_.data() + first * n_columns();
+    evaluate(block, part, ratio, proposed_.data() + first, own);
+    return propose(block, part, own, answers + first * n_known_);
+  };
+  const SequenceStatus status = for_each_block(step, n_threads, task);
+  if (status.status.ok()) commit(step, evidence_.data());
+  return status;
+}
+
+SequenceStatus Streams::advance(const RowSamples& step, const double* evidence, int n_threads, double* answers) {
+  const auto task = [&](Block& block, const RowSamples& part, Index first) {
+    return propose(block, part, evidence + first * n_columns(), answers + first * n_known_);
+  };
+  const SequenceStatus status = for_each_block(step, n_threads, task);
+  if (status.status.ok()) commit(step, evidence);
+  return status;
+}
+
+// evidence (k, C) <- that of the samples; proposed (k) <- the pasts after them, if the ratio has a context.
+void Streams::evaluate(Block& block, const RowSamples& part, const PooledRatio& ratio, ContextState* proposed,
+                       double* evidence) {
+  block.frames.resize(part.n, framing_.frame_size());
+  block.missing.resize(static_cast<std::size_t>(part.n));
+  block.scratch.resize(ratio.scratch_size(part.n));
+  if (context_) block.features.resize(part.n, context_->size());
+  for (Index k = 0; k < part.n; ++k) {
+    const Row& own = row(part.rows[k]);
+    const double* const sample = part.samples + k * framing_.n_columns();
+    const bool complete = own.window.frame(framing_, sample, part.dt[k], block.frames.row(k).data());
+    block.missing[static_cast<std::size_t>(k)] = !complete;
+    if (!context_) continue;
+    proposed[k] = *own.past;
+    proposed[k].push(*context_, sample, part.dt[k]);
+    proposed[k].features(*context_, block.features.row(k).data());
+  }
+  ratio.frame_log_ratios(block.frames.data(), block.missing.data(), block.features.data(), part.n, block.scratch.data(),
+                         evidence, n_columns());
+}
+
+// answers (k, n_known) <- the posteriors with the evidence (k, C). Returns the first failure.
+SequenceStatus Streams::propose(Block& block, const RowSamples& part, const double* evidence, double* answers) {
+  block.posterior.resize(n_columns());
+  for (Index k = 0; k < part.n; ++k) {
+    double* const answer = answers + k * n_known_;
+    bool has_answer = false;
+    Status status =
+        row(part.rows[k])
+            .sequence.propose(block.engine, evidence + k * n_columns(), part.dt[k], block.posterior.data(), has_answer);
+    if (status.ok() && !has_answer) {
+      std::fill_n(answer, n_known_, std::numeric_limits<double>::quiet_NaN());
+    } else if (status.ok() && !among_known(block.posterior.data(), answer)) {
+      status.outcome = Outcome::none_known;
+    }
+    if (!status.ok()) return {status, k};
+  }
+  return {};
+}
+
+// Adds the frames that were proposed.
+void Streams::commit(const RowSamples& step, const double* evidence) {
+  for (Index k = 0; k < step.n; ++k) {
+    Row& target = row(step.rows[k]);
+    const double* const sample = step.samples + k * framing_.n_columns();
+    if (levels_) watch(target, evidence[k * n_columns() + n_known_], sample, step.dt[k]);
+    target.window.push(framing_, sample, step.dt[k]);
+    if (context_) std::swap(*target.past, proposed_[static_cast<std::size_t>(k)]);
+    target.sequence.commit(engine());
+  }
 }
 
 // Takes the evidence of a sample before the window has it, and keeps its frame if the evidence is among the highest.

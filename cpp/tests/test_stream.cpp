@@ -139,10 +139,12 @@ TEST_CASE("if one row cannot take its frame, no row does") {
   const Setup setup(1, 1.0);
   Streams streams(plain_framing(1, 1), setup.chain(), 3, 0);
   for (int k = 0; k < 3; ++k) streams.add();
-  RowSamples step{{0, 1, 2}, RowMatrix::Zero(3, 1), {1, 1, 1}};
+  const Index rows[] = {0, 1, 2};
+  const double samples[] = {0, 0, 0};
+  const std::int64_t dt[] = {1, 1, 1};
   RowMatrix evidence = RowMatrix::Zero(3, 3), answers(3, 3);
   evidence.row(1) << -HUGE_VAL, -HUGE_VAL, 0;  // the start excludes the only state that the frame allows
-  const SequenceStatus status = streams.advance(step, ConstRows(evidence.data(), 3, 3), 1, Rows(answers.data(), 3, 3));
+  const SequenceStatus status = streams.advance({3, rows, samples, dt}, evidence.data(), 1, answers.data());
   CHECK(status.status.outcome == Outcome::impossible);
   CHECK(status.sequence == 1);
   for (Index i = 0; i < 3; ++i) CHECK(streams.row(i).sequence.n_frames() == 0);
@@ -163,10 +165,12 @@ TEST_CASE("a snapshot of many streams goes on as they do") {
   const Setup setup(8, 2.0);
   Streams streams(plain_framing(1, 2), setup.chain(), 3, 1);
   const Streams empty(streams);
-  RowSamples step{{streams.add(), streams.add()}, RowMatrix::Zero(2, 1), {1, 700}};
+  const Index rows[] = {streams.add(), streams.add()};
+  const double samples[] = {0, 0};
+  const std::int64_t dt[] = {1, 700};
   RowMatrix evidence = setup.log_ratios.topRows(2), answers(2, 3), again(2, 3);
   const auto advance = [&](Streams& which, RowMatrix& out) {
-    return which.advance(step, ConstRows(evidence.data(), 2, 3), 1, Rows(out.data(), 2, 3)).status.ok();
+    return which.advance({2, rows, samples, dt}, evidence.data(), 1, out.data()).status.ok();
   };
   REQUIRE(advance(streams, answers));
   Streams restored = Snapshot::of(streams).restored(empty);

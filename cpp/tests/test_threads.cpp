@@ -99,13 +99,14 @@ TEST_CASE("steps of many streams") {
   for (const int n_threads : {1, 4}) {
     std::srand(1);
     Streams streams(framing, problem.chain(), 3, 2);
-    RowSamples step;
-    for (Index k = 0; k < n; ++k) step.rows.push_back(streams.add());
+    std::vector<Index> rows;
+    for (Index k = 0; k < n; ++k) rows.push_back(streams.add());
     RowMatrix out(n, 3);
     for (int t = 0; t < 5; ++t) {
-      step.samples = RowMatrix::Random(n, 2);
-      step.dt.assign(n, t == 3 ? 1000 : 1);
-      REQUIRE(streams.advance(step, ratio, n_threads, Rows(out.data(), n, 3)).status.ok());
+      const RowMatrix samples = RowMatrix::Random(n, 2);
+      const std::vector<std::int64_t> dt(n, t == 3 ? 1000 : 1);
+      const RowSamples step{n, rows.data(), samples.data(), dt.data()};
+      REQUIRE(streams.advance(step, ratio, n_threads, out.data()).status.ok());
     }
     answers[n_threads / 4] = out;
   }

@@ -16,13 +16,12 @@
 
 namespace drhmm {
 
-// One frame for each of several rows.
+// One frame for each of several rows, in memory of the caller.
 struct RowSamples {
-  std::vector<Index> rows;       // (k)
-  RowMatrix samples;             // (k, d)
-  std::vector<std::int64_t> dt;  // (k) steps since the last frame
-
-  Index size() const { return static_cast<Index>(rows.size()); }
+  Index n;
+  const Index* rows;       // (n)
+  const double* samples;   // (n, d)
+  const std::int64_t* dt;  // (n) steps since the last frame
 };
 
 class Streams {
@@ -47,7 +46,7 @@ class Streams {
         lag_(lag),
         context_(std::move(context)),
         levels_(levels) {
-    engines_.push_back(chain_->live());
+    blocks_.emplace_back(chain_->live());
   }
   // A copy has its own scratch memory.
   Streams(const Streams& other)
@@ -62,7 +61,7 @@ class Streams {
   const Chain& chain() const { return *chain_; }
   const Context* context() const { return context_.get(); }
   const std::optional<AlarmLevels>& levels() const { return levels_; }
-  const LiveEngine& engine() const { return engines_[0]; }
+  const LiveEngine& engine() const { return blocks_[0].engine; }
   Index n_known() const { return n_known_; }
   Index lag() const { return lag_; }
   Index n_rows() const { return static_cast<Index>(rows_.size()); }
@@ -78,13 +77,13 @@ class Streams {
   void retire(Index i);
   void forget_rows_from(Index first);
 
-  // frames (k, window * d) <- the frames of the samples. Missing ones are marked and filled with zeros.
-  void frames(const RowSamples& step, RowMatrix& frames, std::vector<char>& missing) const;
+  // The frames of the samples, (n, window * d); missing ones are NaN.
+  RowMatrix frames(const RowSamples& step) const;
 
-  // Feeds every row its evidence (k, S) and answers p(x_t-lag | y_1..y_t) over the known states, answers (k, n_known);
+  // Feeds every row its evidence (n, C) and answers p(x_t-lag | y_1..y_t) over the known states, answers (n, n_known);
   // NaN for rows that have no frame t - lag yet. Either all rows advance or none; reports the first failure.
-  SequenceStatus advance(const RowSamples& step, const ConstRows& evidence, int n_threads, Rows answers);
-  SequenceStatus advance(const RowSamples& step, const PooledRatio& ratio, int n_threads, Rows answers);
+  SequenceStatus advance(const RowSamples& step, const double* evidence, int n_threads, double* answers);
+  SequenceStatus advance(const RowSamples& step, const PooledRatio& ratio, int n_threads, double* answers);
 
   // posterior (C) <- p(x_t-back | y_1..y_t) of one row.
   Status posterior(Index i, Index back, double* out) { return row(i).sequence.posterior(engine(), back, out); }
@@ -95,14 +94,29 @@ class Streams {
   }
 
  private:
+  // Memory for a block of rows; only one thread at a time uses it.
+  struct Block {
+    LiveEngine engine;
+    RowMatrix frames, features;  // (k, D), (k, F)
+    std::vector<char> missing;   // (k)
+    Vector scratch, posterior;   // of the ratio, (C)
+    SequenceStatus failure;      // the first one in the block
+
+    explicit Block(LiveEngine own) : engine(std::move(own)) {}
+  };
+
   Index n_columns() const { return chain_->n_columns(); }
   bool among_known(const double* posterior, double* answer) const;
-  void propose_contexts(const RowSamples& step);
+  void evaluate(Block& block, const RowSamples& part, const PooledRatio& ratio, ContextState* proposed, double* out);
+  SequenceStatus propose(Block& block, const RowSamples& part, const double* evidence, double* answers);
+  void commit(const RowSamples& step, const double* evidence);
+  template <class Task>
+  SequenceStatus for_each_block(const RowSamples& step, int n_threads, const Task& task);
   void watch(Row& row, double evidence, const double* sample, std::int64_t dt) const;
 
   Framing framing_;
   std::shared_ptr<const Chain> chain_;
-  std::vector<LiveEngine> engines_;  // one per block of rows; only one thread at a time uses an engine
+  std::vector<Block> blocks_;
   Index n_known_;
   Index lag_;
   Index first_free_ = 0;
@@ -110,11 +124,8 @@ class Streams {
   std::shared_ptr<const Context> context_;
   std::optional<AlarmLevels> levels_;
   // Memory of a step.
-  RowMatrix frames_, features_, evidence_;  // (k, D), (k, F), (k, S)
-  std::vector<char> missing_;               // (k)
-  std::vector<ContextState> proposed_;      // (k) the pasts that rows have after this step
-  std::vector<Status> statuses_;            // (k)
-  Vector scratch_, posteriors_;             // by block of rows
+  std::vector<double> evidence_;        // (n, C)
+  std::vector<ContextState> proposed_;  // (n) the pasts that rows have after this step
 };
 
 }  // namespace drhmm
