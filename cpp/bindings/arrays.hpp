@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -70,13 +71,20 @@ inline void check_size(Index size, const char* name, Index lowest = 0) {
   }
 }
 
-// An uninitialised array of this shape.
+// An uninitialised array of this shape. Avoids the lists of sizes and strides that py::array makes.
 template <class Value>
-py::array_t<Value, py::array::c_style> new_array(const std::vector<Index>& shape) {
+py::array_t<Value, py::array::c_style> new_array(std::initializer_list<Index> shape) {
+  using Made = py::array_t<Value, py::array::c_style>;
+  static_assert(sizeof(Index) == sizeof(Py_intptr_t));
   double size = sizeof(Value);  // in bytes; a double, because an integer could overflow before numpy refuses the size
   for (const Index n : shape) size *= static_cast<double>(n);
   if (size < static_cast<double>(AnswerMemory::kSmallest) || size > 0x1p60) {
-    return py::array_t<Value, py::array::c_style>(shape);
+    const auto& numpy = py::detail::npy_api::get();
+    PyObject* const array = numpy.PyArray_NewFromDescr_(
+        numpy.PyArray_Type_, py::dtype::of<Value>().release().ptr(), static_cast<int>(shape.size()),
+        reinterpret_cast<const Py_intptr_t*>(shape.begin()), nullptr, nullptr, 0, nullptr);
+    if (array == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<Made>(array);
   }
   std::size_t bytes = sizeof(Value);
   for (const Index n : shape) bytes *= static_cast<std::size_t>(n);
@@ -88,20 +96,10 @@ py::array_t<Value, py::array::c_style> new_array(const std::vector<Index>& shape
     AnswerMemory::give_back(memory);
     throw;
   }
-  return py::array_t<Value, py::array::c_style>(shape, static_cast<Value*>(memory), owner);
+  return Made(shape, static_cast<Value*>(memory), owner);
 }
 
 inline Array new_rows(Index n, Index d) { return new_array<double>({n, d}); }
-
-// An array of n doubles. Avoids the lists of sizes and strides that py::array makes.
-inline py::object new_vector(Index n) {
-  const auto& numpy = py::detail::npy_api::get();
-  Py_intptr_t size = n;
-  PyObject* const array = numpy.PyArray_NewFromDescr_(numpy.PyArray_Type_, py::dtype::of<double>().release().ptr(), 1,
-                                                      &size, nullptr, nullptr, 0, nullptr);
-  if (array == nullptr) throw py::error_already_set();
-  return py::reinterpret_steal<py::object>(array);
-}
 
 inline Rows mutable_rows(Array& array) { return {array.mutable_data(), array.shape(0), array.shape(1)}; }
 

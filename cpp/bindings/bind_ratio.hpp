@@ -254,10 +254,8 @@ Array run(const PooledRatio& self, Evaluate evaluate, const Array& samples, cons
   check_lengths(lengths, input.rows());
   Array output = new_rows(input.rows(), n_columns);
   Rows out = mutable_rows(output);
-  {
-    const Released released;
-    (self.*evaluate)(input, lengths, n_threads, single, out);
-  }
+  without_gil_if<Released>(input.rows() * self.work_per_frame() >= kWorthReleasing,
+                           [&] { (self.*evaluate)(input, lengths, n_threads, single, out); });
   return output;
 }
 

@@ -103,11 +103,9 @@ std::pair<Report, Array> infer(Pass pass, const Chain& chain, const Array& log_r
   Array output = new_rows(problem.n_frames, chain.n_columns());
   Answers answers;
   answers.posteriors = output.mutable_data();
-  SequenceStatus status;
-  {
-    const Released released;
-    status = chain.infer(pass, problem.evidence, lengths, n_threads, answers);
-  }
+  const bool is_long = dt.has_value() || problem.n_frames * chain.n_states() * chain.n_states() >= kWorthReleasing;
+  const SequenceStatus status = without_gil_if<Released>(
+      is_long, [&] { return chain.infer(pass, problem.evidence, lengths, n_threads, answers); });
   return {report(status), std::move(output)};
 }
 

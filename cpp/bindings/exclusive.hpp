@@ -1,4 +1,4 @@
-// Lets one thread at a time use a live object, and releases the GIL for long calls.
+// Lets one thread at a time use a live object.
 #pragma once
 
 #include <atomic>
@@ -27,17 +27,6 @@ class Exclusive {
   std::atomic_flag& busy_;
 };
 
-// Below this many multiplications (some microseconds) a call keeps the GIL: a thread that releases it may wait
-// milliseconds to get it back.
-constexpr Index kWorthReleasing = 50000;
-
 inline py::object not_implemented() { return py::reinterpret_borrow<py::object>(Py_NotImplemented); }
-
-template <class Work>
-auto without_gil_if(bool is_long, const Work& work) {
-  if (!is_long) return work();
-  const GilRelease release;
-  return work();
-}
 
 }  // namespace drhmm::bindings

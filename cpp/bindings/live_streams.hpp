@@ -175,13 +175,13 @@ class LiveStreams {
       return not_implemented();
     }
     check_finite({sample, 1, streams_.framing().n_columns()}, nullptr);
-    const py::object output = new_vector(streams_.n_known());
-    auto* const out = static_cast<double*>(static_cast<void*>(py::detail::array_proxy(output.ptr())->data));
+    Array output = new_array<double>({streams_.n_known()});
     const bool has_answer = streams_.row(0).sequence.n_frames() >= streams_.lag();
     constexpr Index kRow = 0;
-    const Status status = advance({1, &kRow, sample, &steps}, 1, evaluate, out).status;
+    const Status status = advance({1, &kRow, sample, &steps}, 1, evaluate, output.mutable_data()).status;
     if (!status.ok()) return py::cast(report({status, 0}));
-    return has_answer ? output : py::none();
+    if (!has_answer) return py::none();
+    return output;
   }
 
   // p(x_t-back | y_1..y_t) of one row, (S).
@@ -286,15 +286,15 @@ class LiveStreams {
     const std::int64_t longest_gap = step.n == 0 ? 1 : *std::max_element(step.dt, step.dt + step.n);
     const Index work = streams_.work(step.n, longest_gap);
     if (ratio_ != nullptr) {
-      return without_gil_if(work + step.n * ratio_->work_per_frame() >= kWorthReleasing,
-                            [&] { return streams_.advance(step, *ratio_, n_threads, answers); });
+      return without_gil_if<GilRelease>(work + step.n * ratio_->work_per_frame() >= kWorthReleasing,
+                                        [&] { return streams_.advance(step, *ratio_, n_threads, answers); });
     }
     const auto frames = to_numpy(streams_.frames(step));
     const auto values = sleep_at_exit([&] { return evaluate(frames).cast<Array>(); });
     const ConstRows evidence = rows(values, "log_ratios");
     require(evidence.rows() == step.n && evidence.cols() == streams_.chain().n_columns(), "log_ratios must be (k, S)");
-    return without_gil_if(work >= kWorthReleasing,
-                          [&] { return streams_.advance(step, evidence.data(), n_threads, answers); });
+    return without_gil_if<GilRelease>(work >= kWorthReleasing,
+                                      [&] { return streams_.advance(step, evidence.data(), n_threads, answers); });
   }
 
   mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;

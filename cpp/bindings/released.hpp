@@ -12,6 +12,7 @@
 
 #include "drhmm/system/exception_memory.hpp"
 #include "drhmm/system/interruption.hpp"
+#include "drhmm/types.hpp"
 
 namespace drhmm::bindings {
 
@@ -82,5 +83,16 @@ class Released {
   GilRelease release_;
   InterruptionScope scope_{&run_signal_handlers};
 };
+
+// Below this many multiplications (some microseconds) a call keeps the GIL: a thread that releases it may wait
+// milliseconds to get it back.
+constexpr Index kWorthReleasing = 50000;
+
+template <class Release, class Call>
+auto without_gil_if(bool is_long, const Call& call) {
+  if (!is_long) return call();
+  const Release release;
+  return call();
+}
 
 }  // namespace drhmm::bindings
