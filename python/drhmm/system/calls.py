@@ -32,9 +32,8 @@ OTHER_NAMES = {
 OF_TABLES = ("label", "sequence", "time", "step", "features")
 
 
-def _refuse_places(method: Callable[..., Any], most: int, arguments: tuple[Any, ...]) -> None:
-    """Raise TypeError for a surplus positional value and suggest a keyword."""
-    names = list(inspect.signature(method).parameters)
+def _explain_places(method: Callable[..., Any], names: list[str], most: int, arguments: tuple[Any, ...]) -> str:
+    """Describe a surplus positional value and suggest a keyword."""
     taken, meant, value = ", ".join(names[1:most]), names[most], arguments[most]
     if "method" in names and isinstance(value, str):
         meant = "method"
@@ -43,10 +42,10 @@ def _refuse_places(method: Callable[..., Any], most: int, arguments: tuple[Any, 
         meant, value = "lengths" if numbers.dtype.kind in "iu" else "sequence_id", numbers.tolist()
     name = type(arguments[0]).__name__ if method.__name__ == "__init__" else method.__name__
     hint = f"did you mean {name}({taken}, {meant}={shown(value, 30)})?"
-    raise TypeError(f"{name} takes {taken} by position and everything else by name: {hint}")
+    return f"{name} takes {taken} by position and everything else by name: {hint}"
 
 
-def _unknown(method: Callable[..., Any], instance: Any, name: str, known: Sequence[str]) -> str:
+def _explain_name(method: Callable[..., Any], instance: Any, name: str, known: Sequence[str]) -> str:
     """Describe an unknown argument of a method, or setting of a class."""
     nearest = [OTHER_NAMES[name]] if OTHER_NAMES.get(name) in known else get_close_matches(name, known, n=1)
     hint = f": did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(known)}"
@@ -59,20 +58,23 @@ def _unknown(method: Callable[..., Any], instance: Any, name: str, known: Sequen
 
 def by_name(method: Callable[P, R]) -> Callable[P, R]:
     """Decorate a method to suggest keywords for positional or unknown arguments."""
-    signature = inspect.signature(method).parameters
-    known = list(signature)
-    most = [one.kind for one in signature.values()].count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
     @wraps(method)
-    def checked(*arguments: P.args, **named: P.kwargs) -> R:
-        if most < len(arguments) and most < len(known):
-            _refuse_places(method, most, arguments)
-        for name in named:
-            if name not in known:
-                raise TypeError(_unknown(method, arguments[0], name, known[1:]))
-        return method(*arguments, **named)
+    def explained(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return method(*arguments, **named)
+        except TypeError:
+            parameters = inspect.signature(method).parameters
+            names = list(parameters)
+            most = [one.kind for one in parameters.values()].count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            if most < len(arguments) and most < len(names):
+                raise TypeError(_explain_places(method, names, most, arguments)) from None
+            for name in named:
+                if name not in names:
+                    raise TypeError(_explain_name(method, arguments[0], name, names[1:])) from None
+            raise
 
-    return checked
+    return explained
 
 
 @lru_cache(maxsize=1)
@@ -101,11 +103,11 @@ def limited_threads(n_threads: int) -> AbstractContextManager[object]:
 
 def with_own_threads(method: Callable[P, R]) -> Callable[P, R]:
     """Decorate a method to limit threads to `n_threads` of its object; like `by_name`."""
-    checked = by_name(method)
 
+    @by_name
     @wraps(method)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
         with limited_threads(thread_count(args[0].n_threads)):  # type: ignore[attr-defined]
-            return checked(*args, **kwargs)
+            return method(*args, **kwargs)
 
     return limited
