@@ -48,18 +48,21 @@ class FittedAnswers:
     model_: Model
 
     def _fitted_model(self) -> Model:
-        if "model_" not in vars(self):
+        try:
+            return self.model_
+        except AttributeError:
             check_is_fitted(self, "model_")
-        return self.model_
+            raise
 
     def _model_for(self, X: npt.ArrayLike) -> Model:
         """Return the fitted model after scikit-learn has checked the feature names of X."""
         model = self._fitted_model()
         names = feature_names_of(X)  # a ValueError where scikit-learn ignores names, or raises a TypeError
+        if names == model.feature_names and getattr(X, "shape", ())[1:] == (model.n_features,):
+            return model
         if names != model.feature_names and remembered_columns(model):
             model.check_names(X)  # says more than scikit-learn does
-        fits = names == model.feature_names and getattr(X, "shape", ())[1:] == (model.n_features,)
-        if not fits and not is_list_of_sequences(X):
+        if not is_list_of_sequences(X):
             validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         return model
 

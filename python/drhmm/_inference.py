@@ -170,8 +170,8 @@ class Inference:
         Filtering, streams and lags of any length use "filter"; smoothing and paths use this model. Without such a
         tuning, return the model itself.
         """
-        tuned: Model = self._tuned_models.get(kind, self)
-        return tuned
+        tuned: Any = self._tuned_models[kind] if kind in self.other_tunings else self
+        return tuned  # type: ignore[no-any-return]
 
     @cached_property
     def _tuned_models(self) -> dict[str, Any]:
@@ -233,7 +233,7 @@ class Inference:
         evidence = self.evidence.log_ratios(
             sequences.samples, sequences.unbroken, thread_count(n_threads), sequences.is_single
         )
-        return sequences.restore(evidence.astype(sequences.dtype, copy=False))
+        return sequences.restore(evidence)
 
     def _evidence(self, sequences: Sequences, threads: int, with_novelty: bool) -> Array:
         """Evidence of known states, (T, S), or of all, (T, S + 1) with the unknown last."""
@@ -244,12 +244,17 @@ class Inference:
             sequences.samples, sequences.unbroken, threads, sequences.is_single
         )
 
-    def _recurse(self, name: str, evidence: Array, sequences: Sequences, threads: int, *lag: int) -> Any:
-        """Run a recursion on the chain with the states of the evidence."""
-        chain = self._chains[evidence.shape[1] > self.n_states]
+    def _recurse(
+        self, name: str, evidence: Array, sequences: Sequences, threads: int, *lag: int, on: _core.Chain | None = None
+    ) -> Any:
+        """Run a recursion on a chain, by default on that with the states of the evidence."""
+        chain = on or self._chains[evidence.shape[1] > len(self.classes)]
         if self.tempering is not None and name in ("smooth", "viterbi"):
             evidence = self.tempering.at_ends(evidence, sequences.lengths)
-        return _run(name, chain, evidence, sequences, threads, *lag)
+        try:
+            return recursion.run(name, chain, evidence, sequences.lengths, sequences.dt, threads, *lag)
+        except ImpossibleDataError as error:
+            raise ImpossibleDataError(error.sequence, error.frame, sequences.row(error.row)) from None
 
     def _all_posteriors(
         self, sequences: Sequences, method: str, lag: int | None, threads: int, kind: str | None = None
@@ -314,8 +319,7 @@ class Inference:
             probabilities given that the state is known; see `novelty_proba`.
         """
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, METHODS, lag, n_threads)
-        known = self._known_posteriors(sequences, method, lag, threads)
-        return sequences.restore(known.astype(sequences.dtype, copy=False))
+        return sequences.restore(self._known_posteriors(sequences, method, lag, threads))
 
     def _known_posteriors(self, sequences: Sequences, method: str, lag: int | None, threads: int) -> Array:
         """Posteriors (T, S) given that the state is known."""
@@ -334,11 +338,12 @@ class Inference:
         n_threads: int | None,
     ) -> tuple[Sequences, int]:
         self.check_method(method, methods, lag)
-        sequences, threads = self.read(X, lengths, sequence_id, dt), thread_count(n_threads)
-        if len(sequences.samples) >= FEWEST_ROWS_TO_WARN and not sequences.has_frame(self.window):
+        sequences = self.read(X, lengths, sequence_id, dt)
+        n_rows = len(sequences.samples)
+        if n_rows >= FEWEST_ROWS_TO_WARN and not sequences.has_frame(self.window):
             needed = "" if self.window == 1 else f", or fewer than window={self.window} rows before it"
             warn(f"no row has evidence: every row of X has a NaN{needed}; the states are those of the chain alone")
-        return sequences, threads
+        return sequences, thread_count(n_threads, n_rows)
 
     @staticmethod
     def check_method(method: str, methods: tuple[str, ...], lag: int | None) -> None:
@@ -445,19 +450,10 @@ class Inference:
         with np.errstate(divide="ignore"):
             alone[present] = np.logaddexp.reduce(evidence[present] + np.log(self.prior), axis=1)
         begins = np.cumsum([0, *sequences.lengths[:-1]])
-        chain = self._chains[0]
-        if self.tempering is not None:
-            chain = _core.Chain(self.tempering.transmat, self.tempering.startprob)
-        together = _run("log_likelihood", chain, evidence, sequences, n_threads)
+        before = self.tempering
+        counted = None if before is None else _core.Chain(before.transmat, before.startprob)
+        together = self._recurse("log_likelihood", evidence, sequences, n_threads, on=counted)
         return together - np.add.reduceat(alone, begins), np.add.reduceat(present.astype(np.int64), begins)
-
-
-def _run(name: str, chain: _core.Chain, evidence: Array, sequences: Sequences, threads: int, *lag: int) -> Any:
-    """Run a recursion of the core; report impossible data at the caller's row."""
-    try:
-        return recursion.run(name, chain, evidence, sequences.lengths, sequences.dt, threads, *lag)
-    except ImpossibleDataError as error:
-        raise ImpossibleDataError(error.sequence, error.frame, sequences.row(error.row)) from None
 
 
 def _with_label(classes: npt.NDArray[Any], label: Any) -> npt.NDArray[Any]:

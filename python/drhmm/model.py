@@ -180,7 +180,7 @@ class Model(Inference):
             assert isinstance(evidence, PooledEvidence)
             estimates = evidence.estimates(sequences.samples, sequences.unbroken, threads, sequences.is_single)
             score = np.clip(1 - estimates.sum(axis=1), 0.0, 1.0)
-        return sequences.restore(score.astype(sequences.dtype, copy=False))
+        return sequences.restore(score)
 
     def novelty_columns(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Array:
         """Attribute the `novelty_score` of each time step to the columns, (T, d).
@@ -222,7 +222,7 @@ class Model(Inference):
         self.check_novelty()
         sequences, threads = self._checked(X, lengths, sequence_id, dt, method, ("filter", "smooth"), lag, n_threads)
         posteriors = self._all_posteriors(sequences, method, lag, threads)
-        return sequences.restore(posteriors[:, -1].astype(sequences.dtype, copy=False))
+        return sequences.restore(posteriors[:, -1])
 
     def explain(
         self,

@@ -31,6 +31,9 @@ LARGEST = 1e100
 
 MOST_THREADS = 4096
 
+#: The rows of a block of work in the native core: more threads than blocks have nothing to do.
+BLOCK = 256
+
 #: The most steps of the chain between two frames; JSON and float64 hold such integers exactly.
 LONGEST_GAP = 2**53
 
@@ -370,7 +373,7 @@ def shown(value: Any, most: int = 60) -> str:
 
 def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
     """Check that an integer is within bounds."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+    if not isinstance(value, int | numbers.Integral) or isinstance(value, bool):
         raise ValueError(f"{name} must be an integer, got {value!r}")
     number = int(value)
     if number < low:
@@ -409,10 +412,15 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     return value
 
 
-def thread_count(n_threads: int | None) -> int:
-    """Return the argument, else DRHMM_NUM_THREADS, else the number of usable cores."""
+def thread_count(n_threads: int | None, n_rows: int | None = None) -> int:
+    """Return the argument, else DRHMM_NUM_THREADS, else the number of usable cores.
+
+    By default one thread for so few rows that others would not help.
+    """
     if n_threads is not None:
         return check_integer(n_threads, "n_threads", low=1, high=MOST_THREADS)
+    if n_rows is not None and n_rows <= BLOCK:
+        return 1
     text = os.environ.get("DRHMM_NUM_THREADS")
     if text:
         if not text.isdecimal() or not 1 <= int(text) <= MOST_THREADS:

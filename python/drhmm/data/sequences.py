@@ -102,7 +102,9 @@ class Sequences:
         return values if self.order is None else values[self.order]
 
     def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Bring rows back into the caller's order, as a list of arrays if X was one."""
+        """Restore the caller's order and precision, and a list of arrays if X was one."""
+        if self.is_single and values.dtype == np.float64:
+            values = values.astype(np.float32)
         if self.order is not None:
             restored = np.empty_like(values)
             restored[self.order] = values
@@ -209,7 +211,20 @@ def _refuse_text_and_dates(array: npt.NDArray[Any], names: Sequence[Any]) -> Non
 
 def as_sequences(X: Any, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Sequences:
     """Read X with `lengths`, `sequence_id`, as a list, or as one sequence."""
-    sequences = _without_gaps(X, lengths, sequence_id)
+    if lengths is not None and sequence_id is not None:
+        raise ValueError("give lengths or sequence_id, not both")
+    is_array = type(X) is np.ndarray
+    if not is_array and is_list_of_sequences(X):
+        sequences = _from_list(X, lengths, sequence_id)
+    else:
+        X = X if is_array else as_array(X)
+        samples, order = as_samples(X), None
+        dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+        if sequence_id is None:
+            lengths = as_lengths(lengths, len(samples))
+        else:
+            order, lengths = group(sequence_id, len(samples))
+        sequences = Sequences(samples if order is None else samples[order], lengths, dtype, order)
     return sequences if dt is None else replace(sequences, dt=_arranged_steps(dt, sequences))
 
 
@@ -222,20 +237,6 @@ def _arranged_steps(dt: Any, sequences: Sequences) -> Steps | None:
         dt = np.concatenate([np.atleast_1d(part) for part in dt])
     steps = as_steps(dt, len(sequences.samples))
     return None if steps is None else sequences.arrange(steps)
-
-
-def _without_gaps(X: Any, lengths: Any, sequence_id: Any) -> Sequences:
-    if lengths is not None and sequence_id is not None:
-        raise ValueError("give lengths or sequence_id, not both")
-    if is_list_of_sequences(X):
-        return _from_list(X, lengths, sequence_id)
-    X = as_array(X)
-    samples = as_samples(X)
-    dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-    if sequence_id is None:
-        return Sequences(samples, as_lengths(lengths, len(samples)), dtype)
-    order, lengths = group(sequence_id, len(samples))
-    return Sequences(samples if order is None else samples[order], lengths, dtype, order)
 
 
 def _from_list(X: Sequence[Any], lengths: Any, sequence_id: Any) -> Sequences:
