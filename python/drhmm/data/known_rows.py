@@ -44,13 +44,10 @@ def _hashes(samples: Array, lengths: Lengths) -> npt.NDArray[np.uint64]:
     stretches = rows[: len(rows) - TOGETHER + 1]
     for shift in range(1, TOGETHER):
         stretches = _mixed(stretches ^ rows[shift : len(rows) - TOGETHER + 1 + shift])
-    begins = np.concatenate([np.arange(end - length, end - TOGETHER + 1) for end, length in _ends(lengths)])
+    ends = zip(np.cumsum(lengths).tolist(), lengths, strict=True)
+    begins = np.concatenate([np.arange(end - length, end - TOGETHER + 1) for end, length in ends])
     found: npt.NDArray[np.uint64] = stretches[begins] >> np.uint64(16)
     return found
-
-
-def _ends(lengths: Lengths) -> list[tuple[int, int]]:
-    return list(zip(np.cumsum(lengths).tolist(), lengths, strict=True))
 
 
 def _mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

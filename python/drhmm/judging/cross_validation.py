@@ -88,12 +88,10 @@ def cross_validate(
     labels = as_labels(y, sequences)
     folds, words = sequence_folds(sequences.lengths, n_folds, random_state_of(random_state))
     owners: npt.NDArray[Any] | None = None
-    if sequence_id is None and len(sequences.lengths) > 1:
-        owners = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
-    elif len(sequences.lengths) > 1:
-        owners = sequences.arrange(as_values(sequence_id, "sequence_id"))
-    samples: Any = sequences.given
-    samples = samples if names is None else NamedColumns(samples, names)
+    if len(sequences.lengths) > 1:
+        numbers = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
+        owners = numbers if sequence_id is None else sequences.arrange(as_values(sequence_id, "sequence_id"))
+    samples: Any = sequences.given if names is None else NamedColumns(sequences.given, names)
     model = clone(estimator).fit(samples, labels, lengths=sequences.unbroken).model_
     model.check_method(method, METHODS, lag)
     return held_out(estimator, model, sequences, labels, folds, words, owners, method, lag)

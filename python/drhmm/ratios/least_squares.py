@@ -65,6 +65,7 @@ class MemberSource(Learner, BaseEstimator):  # type: ignore[misc]
 
     member_: Any
     prior_: Array
+    n_features_in_: int
 
     def __init__(self, floor: float = 0.02, n_threads: int | None = None) -> None:
         self.floor, self.n_threads = floor, n_threads
@@ -93,6 +94,7 @@ class MemberSource(Learner, BaseEstimator):  # type: ignore[misc]
     def _fit(self, task: Task, hold_out: bool = False) -> tuple[Any, Array | None]:
         """Return the fitted source and held-out log ratios from the sums of folds."""
         self.check_parameters()
+        self.n_features_in_ = task.frames.shape[1]
         member, held_out = self._begin(task)
         needs_folds = hold_out and held_out is None
         sums = self._sums(member, task, np.unique(task.folds) if needs_folds else None)
@@ -132,15 +134,9 @@ class MemberSource(Learner, BaseEstimator):  # type: ignore[misc]
         """Return log w_i(y), shape (n, S), up to a constant per row."""
         check_fitted(self, "member_")
         frames = as_samples(frames, "frames")
-        n_columns = self._n_columns()
-        if frames.shape[1] != n_columns:
-            raise ValueError(f"frames has {frames.shape[1]} columns, but {n_columns} were learned from")
+        if frames.shape[1] != self.n_features_in_:
+            raise ValueError(f"frames has {frames.shape[1]} columns, but {self.n_features_in_} were learned from")
         return self._log_ratios(self.member_, frames)
-
-    def _n_columns(self) -> int:
-        axes = {name: letters.split() for name, letters in self.member_.AXES.items()}
-        name = next(name for name, letters in axes.items() if "D" in letters)
-        return int(getattr(self.member_, name).shape[axes[name].index("D")])
 
 
 class Additive(MemberSource):
@@ -362,6 +358,7 @@ class FactoredLeastSquares:
     def __init__(self, source: LeastSquares, task: Task, paper: bool, search: bool) -> None:
         self.source, self.task = copy.deepcopy(source), task
         self.source.check_parameters()
+        self.source.n_features_in_ = task.frames.shape[1]
         self.member, _ = self.source._begin(task, search)
         self._features = None
         if len(task.frames) * len(self.member.centers) <= MOST_FEATURES:

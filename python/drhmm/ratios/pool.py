@@ -97,11 +97,7 @@ class Pool(Learner, BaseEstimator):  # type: ignore[misc]
                 self.n_basis, self.sigma, self.rho, self.floor, random_state.randint(2**31), self.n_threads
             )
             return [kernels, Additive(self.floor, self.n_threads), Gaussian(self.floor, self.n_threads)]
-        copies = [copy.deepcopy(source) for source in self.sources]
-        for source in copies:
-            if getattr(source, "random_state", 0) is None:
-                source.random_state = random_state.randint(2**31)
-        return [as_learner(source) for source in copies]
+        return [as_learner(_seeded_copy(source, random_state)) for source in self.sources]
 
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
         """Learn each source on its own."""
@@ -159,6 +155,14 @@ class _PoolUpdates:
         return named([*self.updates.trained(targets, hold_out), *joined])
 
 
+def _seeded_copy(source: Any, random_state: np.random.RandomState) -> Any:
+    """Return a copy, with a seed if its random state is None."""
+    source = copy.deepcopy(source)
+    if getattr(source, "random_state", 0) is None:
+        source.random_state = random_state.randint(2**31)
+    return source
+
+
 def source_of(ratio: Any, random_state: np.random.RandomState, paper: bool, **settings: Any) -> Any:
     """Return an unfitted source by name, or a copy; with ``paper``, kernels alone."""
     if isinstance(ratio, str):
@@ -168,9 +172,7 @@ def source_of(ratio: Any, random_state: np.random.RandomState, paper: bool, **se
         if ratio == "gaussian":
             source = Gaussian(settings["floor"], settings["n_threads"])
     else:
-        source = copy.deepcopy(check_source(ratio))
-        if getattr(source, "random_state", 0) is None:
-            source.random_state = random_state.randint(2**31)
+        source = _seeded_copy(check_source(ratio), random_state)
     if hasattr(source, "check_parameters"):
         source.check_parameters()
     return source
