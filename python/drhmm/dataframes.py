@@ -1,6 +1,35 @@
 """Learning from pandas, polars and Arrow tables, and prediction as tables.
 
-Needs narwhals (``pip install "drhmm[dataframes]"``) and the library of the table.
+Needs narwhals (``pip install "drhmm[dataframes]"``) and the library of the table. `evaluate`, `cross_validate`,
+`explain` and `rank_columns` return the same as the functions and methods of these names for arrays.
+
+Examples
+--------
+>>> import pandas as pd
+>>> from drhmm import DensityRatioHMM, dataframes, datasets
+>>> X, y = datasets.blobs(300, random_state=0)
+>>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y, "person": [k // 100 for k in range(300)]})
+>>> estimator = dataframes.fit(DensityRatioHMM(random_state=0), df, label="place", sequence="person")
+>>> predicted = dataframes.predict(estimator, df)
+>>> list(predicted.columns), bool((predicted.state == df.place).mean() > 0.9)
+(['x', 'y', 'place', 'person', 'state', 'probability'], True)
+>>> bool(dataframes.evaluate(estimator, df).accuracy > 0.9)
+True
+>>> list(dataframes.cross_validate(estimator, df, label="place", sequence="person").sequence_accuracies)
+[0, 1, 2]
+>>> bool(dataframes.explain(estimator, df, 150).label == predicted.state[150])
+True
+>>> sorted(dataframes.rank_columns(estimator, df, n_frames=20, random_state=0).columns)
+['x', 'y']
+>>> started = df.assign(place=df.place.where(df.index % 100 < 20))  # label the others
+>>> list(dataframes.suggest_labels(estimator, started, n=3, label="place").columns)
+['person', 'begin', 'last', 'state', 'uncertainty']
+>>> sensors = pd.DataFrame(datasets.sensors(2000, faults=(), random_state=0)[0], columns=list("abcdefgh"))
+>>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(sensors).model_
+>>> sensors.loc[500:520, "c"] += 20
+>>> found = dataframes.episodes(model.alarm(1, per=2000, hold_off=30), sensors)
+>>> found["begin"].tolist(), found["columns"][0].startswith("c ")
+([500], True)
 """
 
 from __future__ import annotations
@@ -71,19 +100,6 @@ def fit(
     -------
     DensityRatioHMM
         The fitted estimator; after an error, it is unchanged.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drhmm import DensityRatioHMM, dataframes
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
-    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y, "person": [k // 100 for k in range(300)]})
-    >>> estimator = dataframes.fit(DensityRatioHMM(random_state=0), df, label="place", sequence="person")
-    >>> estimator.model_.feature_names
-    ('x', 'y')
-    >>> bool((dataframes.predict(estimator, df).state == df.place).mean() > 0.9)
-    True
     """
     if isinstance(estimator, type):
         raise TypeError(f"estimator is the class {estimator.__name__}: give an object of it, {estimator.__name__}()")
@@ -156,17 +172,6 @@ def predict(
     table of the type of `df`
         All rows and columns of `df`, with the columns ``state`` (the most probable label), ``probability`` (among the
         known states) and, if the model has a state for the unknown, ``novelty`` (the probability of the unknown).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drhmm import DensityRatioHMM, dataframes
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
-    >>> df = pd.DataFrame(X, columns=["x", "y"])
-    >>> model = DensityRatioHMM(random_state=0).fit(df, y).model_
-    >>> list(dataframes.predict(model, df.assign(second=range(300)), time="second").columns)
-    ['x', 'y', 'second', 'state', 'probability']
     """
     nw = narwhals()
     fitted, frame = fitted_model(model), as_frame(df)
@@ -206,22 +211,6 @@ def evaluate(
         The column of true labels, null if unknown; by default that stored in the model.
     method, lag, unknown, n_threads
         As in `drhmm.evaluate`.
-
-    Returns
-    -------
-    Evaluation
-        As in `drhmm.evaluate`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drhmm import DensityRatioHMM, dataframes
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(600, random_state=0)
-    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y})
-    >>> estimator = dataframes.fit(DensityRatioHMM(random_state=0), df[:300], label="place")
-    >>> bool(dataframes.evaluate(estimator, df[300:]).accuracy > 0.9)
-    True
     """
     fitted, frame = fitted_model(model), as_frame(df)
     column = remembered(fitted, "label", label, frame.columns, index=index_of(frame))
@@ -253,6 +242,8 @@ def cross_validate(
 ) -> Evaluation:
     """Evaluate models on the sequences of a data frame, each held out in turn.
 
+    The ``model`` of the result is that of `fit`, learned from all rows.
+
     Parameters
     ----------
     estimator : DensityRatioHMM
@@ -261,25 +252,6 @@ def cross_validate(
         As in `fit`; all rows of a sequence are held out together, despite gaps.
     n_folds, method, lag, random_state
         As in `drhmm.cross_validate`.
-
-    Returns
-    -------
-    Evaluation
-        As in `drhmm.cross_validate`. Its ``model`` is that of `fit`, learned from all rows.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drhmm import DensityRatioHMM, dataframes
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
-    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y, "person": [k // 100 for k in range(300)]})
-    >>> estimator = DensityRatioHMM(n_basis=30, random_state=0)
-    >>> evaluation = dataframes.cross_validate(estimator, df, label="place", sequence="person")
-    >>> list(evaluation.sequence_accuracies)
-    [0, 1, 2]
-    >>> bool(evaluation.accuracy > 0.9)
-    True
     """
     from .judging.cross_validation import cross_validate as of_arrays
 
@@ -318,23 +290,6 @@ def explain(
         As in `predict`; give all rows of the sequence, as the past and the future count.
     row : int
         The position of the row in the table, counted from 0 (not its index).
-
-    Returns
-    -------
-    Explanation
-        As in `drhmm.Model.explain`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drhmm import DensityRatioHMM, dataframes
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
-    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y, "person": [k // 100 for k in range(300)]})
-    >>> estimator = dataframes.fit(DensityRatioHMM(random_state=0), df, label="place", sequence="person")
-    >>> explained = dataframes.explain(estimator, df, 150)
-    >>> bool(explained.label == dataframes.predict(estimator, df).state[150])
-    True
     """
     fitted = fitted_model(model)
     sequences, _ = read_rows(fitted, as_frame(df), sequence=sequence, time=time, step=step, features=features)
@@ -361,22 +316,6 @@ def rank_columns(
         As in `predict`.
     n_frames, random_state
         As in `drhmm.Model.rank_columns`.
-
-    Returns
-    -------
-    ColumnRanking
-        As in `drhmm.Model.rank_columns`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drhmm import DensityRatioHMM, dataframes
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
-    >>> df = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "place": y, "person": [k // 100 for k in range(300)]})
-    >>> estimator = dataframes.fit(DensityRatioHMM(random_state=0), df, label="place", sequence="person")
-    >>> sorted(dataframes.rank_columns(estimator, df, n_frames=20, random_state=0).columns)
-    ['x', 'y']
     """
     fitted = fitted_model(model)
     sequences, _ = read_rows(fitted, as_frame(df), sequence=sequence, time=time, step=step, features=features)
@@ -407,21 +346,6 @@ def episodes(
     table of the type of `df`
         The sequence, if there is a sequence column; ``begin``, ``last`` and ``peak`` as times, or row numbers without a
         time column; ``score`` and ``cause`` as in `drhmm.Episode`, and the unusual ``columns`` as text.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drhmm import DensityRatioHMM, dataframes
-    >>> from drhmm.datasets import sensors
-    >>> normal, _ = sensors(2000, faults=(), random_state=0)
-    >>> df = pd.DataFrame(normal, columns=list("abcdefgh"))
-    >>> model = DensityRatioHMM(1, novelty=True, random_state=0).fit(df).model_
-    >>> df.loc[500:520, "c"] += 20
-    >>> found = dataframes.episodes(model.alarm(1, per=2000, hold_off=30), df)
-    >>> found["begin"].tolist()
-    [500]
-    >>> found["columns"][0].startswith("c ")
-    True
     """
     nw, model, frame = narwhals(), alarm.model, as_frame(df)
     sequences, columns = read_rows(model, frame, sequence=sequence, time=time, step=step, features=features)
@@ -468,18 +392,6 @@ def suggest_labels(
     table of the type of `df`
         The sequence, if there is a sequence column; ``begin`` and ``last`` as times, or row numbers without a time
         column; ``state`` and ``uncertainty``, the label and uncertainty of a `drhmm.Suggestion`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drhmm import DensityRatioHMM, dataframes
-    >>> from drhmm.datasets import blobs
-    >>> X, y = blobs(300, random_state=0)
-    >>> df = pd.DataFrame(X, columns=["x", "y"]).assign(place=pd.Series(y).where(pd.Series(range(300)) < 60))
-    >>> model = dataframes.fit(DensityRatioHMM(random_state=0), df, label="place")
-    >>> next_ones = dataframes.suggest_labels(model, df, n=3, label="place")
-    >>> list(next_ones.columns), bool((next_ones["begin"] >= 60).all())
-    (['begin', 'last', 'state', 'uncertainty'], True)
     """
     nw, fitted, frame = narwhals(), fitted_model(model), as_frame(df)
     named = {"sequence": sequence, "time": time, "step": step, "features": features}
