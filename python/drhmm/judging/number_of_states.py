@@ -149,10 +149,10 @@ def select_states(
 
     Examples
     --------
-    >>> from drhmm import select_states
+    >>> from drhmm import DensityRatioHMM, select_states
     >>> from drhmm.datasets import blobs
     >>> X, _ = blobs(300, random_state=0)
-    >>> select_states(X, range(2, 5), random_state=0).n_states
+    >>> select_states(X, range(2, 5), estimator=DensityRatioHMM(ratio="gaussian", n_init=1), random_state=0).n_states
     3
     """
     if not isinstance(candidates, Iterable):
