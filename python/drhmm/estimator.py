@@ -31,7 +31,7 @@ from .features.frames import learn_framing, random_state_of
 from .learning.block_sums import PartialFit, Statistics, check_additive, pooled_evidence_of
 from .learning.context import context_maker
 from .learning.few_labels import learn_partly_labelled
-from .learning.labelled import Learned, Settings, learn_labelled, model_of, with_novelty
+from .learning.labelled import Job, Learned, Settings, learn_labelled, model_of, with_novelty
 from .learning.training_frames import SCALE_REASON, UNLABELLED, TrainingFrames, class_weights, row_weights
 from .learning.unlabelled import learn_unlabelled
 from .model import Model
@@ -395,19 +395,17 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
             context_maker(self.context, learner, framing, sequences, random_state),
             self.durations == "auto",
         )
-        reason = ""
+        job, reason = Job(learner, training, rules, settings), ""
         if training.labelled:
             if rules.initial is not None:
                 raise ValueError("transmat_init is where EM begins, and every time step has a label: use transmat")
-            learned = learn_labelled(learner, training, rules, settings)
+            learned = learn_labelled(job)
         else:
             check_minimum(codes, sequences.lengths, rules.durations.minimum, classes)
             if training.known.any():
-                learned, training, reason = learn_partly_labelled(
-                    learner, training, rules, settings, random_state, framing, self.unlabelled
-                )
+                learned, training, reason = learn_partly_labelled(job, framing, random_state, self.unlabelled)
             else:
-                learned = learn_unlabelled(learner, training, rules, settings, random_state)
+                learned = learn_unlabelled(job, random_state)
         recorded = {name: as_json(value) for name, value in self.get_params(deep=False).items()}
         novelty = Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None
         recorded |= {LEARNED_ROWS: sketch_of(sequences.samples, sequences.lengths)}

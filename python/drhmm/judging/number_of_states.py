@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 FEWEST_UNITS = 10
 #: The least gain of further states, as a share of the gain of equally useful ones.
 WORTH_HAVING = 0.25
-#: Standard errors by which the largest gain must exceed 0, the gain of one state.
-ERRORS_ABOVE_ONE = 2.0
+#: The total gain of all held-out frames, in nats, above which one state is not enough.
+LEAST_TOTAL = 5.0
 
 
 @dataclass(frozen=True)
@@ -141,11 +141,12 @@ def select_states(
 
     Notes
     -----
-    One state is chosen unless the largest gain is more than two standard errors above 0. Otherwise, the choice is the
-    smallest number of two or more whose gain is at most one standard error below the largest. The error is that of the
-    difference over units, as some units are easier for all models. Further states must also be worth having: the gain
-    of K equally useful states is proportional to log K. A number is rejected only if its difference to the largest gain
-    is more than a quarter (`worth_having`) of the difference by this rule.
+    One state is chosen unless the largest gain, summed over all held-out frames, exceeds 5 nats: if frames are
+    independent, the probability of that is about exp(-5). Otherwise, the choice is the smallest number of two or more
+    whose gain is at most one standard error below the largest. The error is that of the difference over units, as some
+    units are easier for all models. Further states must also be worth having: the gain of K equally useful states is
+    proportional to log K. A number is rejected only if its difference to the largest gain is more than a quarter
+    (`worth_having`) of the difference by this rule.
 
     Examples
     --------
@@ -171,12 +172,13 @@ def select_states(
     sequences = as_sequences(X, lengths, sequence_id)
     units, words = _units(sequences.lengths, settings.window, n_folds)
     folds = drawn_folds(len(units), n_folds, random)
+    apart = replace(sequences, lengths=[end - begin for begin, end in units])
     progress = progress_bar("numbers of states") if verbose else no_progress
     unit_gains, weights, done = np.zeros((len(numbers), len(units))), np.zeros(len(units)), 0
     for fold in range(n_folds):
         own = np.flatnonzero(folds == fold)
-        _, train = sequences.taken(np.repeat(folds != fold, [end - begin for begin, end in units]))
-        test = _taken(sequences, [units[k] for k in own])
+        held_out = np.repeat(folds == fold, apart.lengths)
+        (_, train), (_, test) = sequences.taken(~held_out), apart.taken(held_out)
         for k, number in enumerate(numbers):
             if number == 1:
                 continue
@@ -203,14 +205,6 @@ def _units(lengths: Lengths, window: int, n_folds: int) -> tuple[list[tuple[int,
     return blocks, f"{len(blocks)} blocks of about {round(sum(lengths) / len(blocks))} time steps"
 
 
-def _taken(sequences: Sequences, parts: list[tuple[int, int]]) -> Sequences:
-    """Select rows, each part a sequence of its own."""
-    rows = np.concatenate([np.arange(begin, end) for begin, end in parts])
-    return Sequences(
-        np.ascontiguousarray(sequences.samples[rows]), [end - begin for begin, end in parts], sequences.dtype
-    )
-
-
 def _held_out(
     settings: DensityRatioHMM, n_states: int, train: Sequences, test: Sequences, n_threads: int
 ) -> tuple[Array, npt.NDArray[np.int64]]:
@@ -230,15 +224,12 @@ def _chosen(
     best = int(gains.argmax())
     mean, difference_errors = mean_and_error(unit_gains[best] - unit_gains, weights)
     full_use = gains[best] * (1 - np.log(numbers) / np.log(max(numbers[best], 2)))
-    good = (mean <= np.maximum(difference_errors, worth_having * full_use)) & (numbers > 1)
-    is_one = numbers[0] == 1 and not gains[best] > ERRORS_ABOVE_ONE * errors[best]
-    chosen = 0 if is_one else int(np.flatnonzero(good)[0])
-    if is_one:
-        largest = int(gains[1:].argmax()) + 1
-        reason = (
-            f"the largest gain of several states, {gains[largest]:.4f} of {numbers[largest]}, is not "
-            f"{ERRORS_ABOVE_ONE:g} standard errors ({errors[largest]:.4f}) above that of one"
-        )
+    good = mean <= np.maximum(difference_errors, worth_having * full_use)
+    total = gains[numbers > 1].max() * weights.sum()
+    good[numbers == 1] = total <= LEAST_TOTAL
+    chosen = int(np.flatnonzero(good)[0])
+    if numbers[chosen] == 1:
+        reason = f"several states gain {total:.1f} nats in all held-out time steps, not more than {LEAST_TOTAL:g}"
     elif chosen == best:
         reason = "the largest gain"
     elif mean[chosen] <= difference_errors[chosen]:

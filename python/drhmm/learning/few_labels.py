@@ -12,13 +12,11 @@ import numpy.typing as npt
 from numpy.random import RandomState
 from scipy.special import softmax
 
-from ..chain.transitions import ChainRules
 from ..data.labels import UNKNOWN
 from ..features.frames import Framing
 from ..model import Model
-from ..ratios.learner import Learner
 from .em import clamped, run_em
-from .labelled import Learned, Settings, learn_labelled, model_of
+from .labelled import Job, Learned, learn_labelled, model_of
 from .training_frames import TrainingFrames
 from .unlabelled import learn_unlabelled
 
@@ -37,13 +35,7 @@ LEAST_POSTERIOR = 0.01
 
 
 def learn_partly_labelled(
-    learner: Learner,
-    training: TrainingFrames,
-    rules: ChainRules,
-    settings: Settings,
-    random_state: RandomState,
-    framing: Framing,
-    unlabelled: str,
+    job: Job, framing: Framing, random_state: RandomState, unlabelled: str
 ) -> tuple[Learned, TrainingFrames, str]:
     """Return the learned model, its training frames, and the reason for the choice.
 
@@ -51,26 +43,25 @@ def learn_partly_labelled(
     other half alone: -log max(posterior, .01), averaged over the rows of a run, then over runs.
     """
     if unlabelled == "auto":
-        use, reason = _verdict(learner, training, rules, settings, copy.deepcopy(random_state), framing)
+        use, reason = _verdict(job, framing, copy.deepcopy(random_state))
     else:
         use, reason = unlabelled == "use", "as asked"
     words = f"unlabelled rows were {'' if use else 'not '}used: {reason}"
     if use:
-        return learn_unlabelled(learner, training, rules, settings, random_state), training, words
-    return *_learn_base(learner, training, rules, settings, framing), words
+        return learn_unlabelled(job, random_state), job.training, words
+    return *_learn_base(job, framing), words
 
 
-def _learn_base(
-    learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings, framing: Framing
-) -> tuple[Learned, TrainingFrames]:
+def _learn_base(job: Job, framing: Framing) -> tuple[Learned, TrainingFrames]:
     """Learn from the labelled rows alone; neighbouring rows form sequences.
 
     If most labelled rows have no labelled neighbour, transitions are learned from all rows with the evidence fixed.
     """
+    learner, training, rules, settings = job
     alone = training.taken(training.codes != UNKNOWN)
     if len(alone.rows) < FEWEST_SEARCHED:
         learner = _without_search(learner)
-    learned = learn_labelled(learner, alone, replace(rules, initial=None), replace(settings, context=None))
+    learned = learn_labelled(Job(learner, alone, replace(rules, initial=None), replace(settings, context=None)))
     if 2 * sum(length for length in alone.lengths if length > 1) >= alone.n_rows or rules.transmat is not None:
         return learned, alone
     choice = replace(learned.choice, temper=1.0)
@@ -90,22 +81,16 @@ def _learn_base(
     return replace(learned, choice=choice, others={}), alone
 
 
-def _verdict(
-    learner: Learner,
-    training: TrainingFrames,
-    rules: ChainRules,
-    settings: Settings,
-    random_state: RandomState,
-    framing: Framing,
-) -> tuple[bool, str]:
+def _verdict(job: Job, framing: Framing, random_state: RandomState) -> tuple[bool, str]:
     """Decide whether EM predicts hidden labels better, and give the reason."""
+    training = job.training
     run = _runs(training)
     folds = _folds(run, training)
     if folds is None:
         return False, "a state has too few labels to hide some of them"
     if run.max() + 1 < FEWEST_RUNS:
         return False, f"{run.max() + 1} stretches of labels are too few for a comparison, {FEWEST_RUNS} are needed"
-    quiet = replace(settings, verbose=False)
+    quiet = replace(job.settings, verbose=False)
     losses = np.zeros((2, run.max() + 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -113,19 +98,14 @@ def _verdict(
             hidden = np.flatnonzero(folds == fold)
             codes = training.codes.copy()
             codes[hidden] = UNKNOWN
-            part = training.relabelled(codes)
+            part = job._replace(training=training.relabelled(codes), settings=quiet)
             try:
-                both = (
-                    (learn_unlabelled(learner, part, rules, quiet, random_state), part),
-                    _learn_base(learner, part, rules, quiet, framing),
-                )
+                both = (learn_unlabelled(part, random_state), part.training), _learn_base(part, framing)
             except ValueError as error:  # the source needs more rows
                 return True, f"half of the labels are too few to learn from alone ({error})"
             for way, (learned, own) in enumerate(both):
                 model = _model(learned, own, framing)
-                posteriors = model.predict_proba(
-                    training.samples, lengths=training.lengths, n_threads=settings.n_threads
-                )
+                posteriors = model.predict_proba(training.samples, lengths=training.lengths, n_threads=quiet.n_threads)
                 true = posteriors[hidden, training.codes[hidden]]
                 sums = np.bincount(run[hidden], -np.log(np.maximum(true, LEAST_POSTERIOR)), losses.shape[1])
                 losses[way] += sums / np.maximum(np.bincount(run[hidden], minlength=losses.shape[1]), 1)

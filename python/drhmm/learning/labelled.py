@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,15 @@ class Settings:
     cautious_shapes: bool = False
 
 
+class Job(NamedTuple):
+    """A ratio source, its training frames, the rules of the chain, and settings."""
+
+    learner: Learner
+    training: TrainingFrames
+    rules: ChainRules
+    settings: Settings
+
+
 @dataclass(frozen=True)
 class Learned:
     """Fitted sources, tunings, a chain, and ``targets``, the soft labels used.
@@ -99,13 +108,14 @@ class Learned:
         }
 
 
-def learn_labelled(learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings) -> Learned:
+def learn_labelled(job: Job) -> Learned:
     """Learn ratios and transition frequencies from complete labels.
 
     Kernel width and regularisation are judged by smoothing held-out evidence, each at its best or given scale and
     temper, or by squared loss if no sequence changes its state. Shapes of durations are kept if the objective of the
     scales is better than for a plain chain, which can be tempered.
     """
+    learner, training, rules, settings = job
     counts, starts = count_transitions(training.codes, training.lengths, training.n_states)
     stays, startprob = Stays.of(training.codes, training.lengths), rules.start_probabilities(starts)
     transmat, stages = rules.learn(counts, stays)

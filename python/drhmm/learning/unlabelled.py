@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
 from sklearn.exceptions import ConvergenceWarning
 
 from ..chain.native_chain import StageChain
-from ..chain.transitions import ChainRules
 from ..data.checks import Array, checked_log_ratios
 from ..data.labels import UNKNOWN
 from ..data.user_warnings import warn
@@ -22,7 +22,7 @@ from ..system.progress import no_progress, progress_bar
 from ..tuning.folds import even_blocks, mean_and_error
 from .em import EMResult, clamped, run_em
 from .em_starts import best_starts, starts_from_features, starts_from_frames
-from .labelled import Learned, Settings, choice_of, smoothing_of
+from .labelled import Job, Learned, choice_of, smoothing_of
 from .training_frames import FEW, TrainingFrames
 
 #: Iterations before comparing starts of kernels and of Gaussians, and Gaussian starts to continue.
@@ -47,18 +47,17 @@ class Followed:
     result: EMResult
 
 
-def learn_unlabelled(
-    learner: Learner, training: TrainingFrames, rules: ChainRules, settings: Settings, random_state: RandomState
-) -> Learned:
+def learn_unlabelled(job: Job, random_state: RandomState) -> Learned:
     """Learn ratios and transitions by EM; known labels stay fixed.
 
     With many rows, EM finds the states in a draw and then continues with all rows.
     """
+    _, training, _, settings = job
     drawn = _drawn(training, random_state)
-    best, reason = _best(learner, drawn, rules, settings, random_state)
+    best, reason = _best(job._replace(training=drawn), random_state)
     if drawn is not training:
         start = _states_everywhere(best, training, settings.n_threads)
-        best = _followed(best.learner, training, rules, settings, [start])
+        best = _followed(job._replace(learner=best.learner), [start])
     result = best.result
     if not result.converged:
         warn(
@@ -80,7 +79,7 @@ def learn_unlabelled(
     return Learned(trained, choice, result.targets, *chain, result.n_iter, result.converged, result.history)
 
 
-def _drawn(training: TrainingFrames, random_state: np.random.RandomState) -> TrainingFrames:
+def _drawn(training: TrainingFrames, random_state: RandomState) -> TrainingFrames:
     """Return all rows if these are few, else random pieces and those with labels."""
     n_pieces = -(-training.n_rows // PIECE)
     n_drawn = round(max(FEWEST_DRAWN / PIECE, SHARE_DRAWN * n_pieces))
@@ -105,66 +104,45 @@ def _states_everywhere(found: Followed, training: TrainingFrames, n_threads: int
     return clamped(posteriors[training.rows], training.one_hot())
 
 
-def _best(
-    learner: Learner,
-    training: TrainingFrames,
-    rules: ChainRules,
-    settings: Settings,
-    random_state: np.random.RandomState,
-) -> tuple[Followed, str]:
+def _best(job: Job, random_state: RandomState) -> tuple[Followed, str]:
     """Return the best result of EM, and the reason if it is that of Gaussians.
 
     The default pool uses kernels. Without any label it tries Gaussians, too, and takes them if their states predict
     held-out time steps clearly better.
     """
+    learner, training, rules, settings = job
     starts = starts_from_features(training, rules, settings.n_init, random_state)
     if is_gaussian := isinstance(learner, Gaussian):
         starts = starts_from_frames(training, rules, random_state) + starts
     n_trials = GAUSSIAN_TRIALS if is_gaussian else KERNEL_TRIALS
-    best = _followed(learner, training, rules, settings, starts, settings.n_init, n_trials)
+    best = _followed(job, starts, settings.n_init, n_trials)
     if not (isinstance(learner, Pool) and not settings.paper and _suits_gaussians(learner, training)):
         return best, ""
     gaussian = Gaussian(0.0, settings.n_threads, EM_RIDGE)
     starts += starts_from_frames(training, rules, random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rival = _followed(gaussian, training, rules, settings, starts, GAUSSIAN_STARTS, GAUSSIAN_TRIALS)
+        rival = _followed(job._replace(learner=gaussian), starts, GAUSSIAN_STARTS, GAUSSIAN_TRIALS)
     kernels = learner.learners()[0]
     reason = _verdict(rival.result, best.result, kernels, gaussian, training, settings.n_threads)
     return (rival if reason else best), reason
 
 
-def _followed(
-    learner: Learner,
-    training: TrainingFrames,
-    rules: ChainRules,
-    settings: Settings,
-    starts: list[Array],
-    n_starts: int = 1,
-    n_trials: int = 0,
-) -> Followed:
+def _followed(job: Job, starts: list[Array], n_starts: int = 1, n_trials: int = 0) -> Followed:
     """Return the result with the largest gain among the most promising starts."""
+    learner, training, rules, settings = job
     if len(starts) > 1:
         trial = learner.updates(training.task(training.one_hot()), paper=settings.paper, search=False)
         starts = best_starts(trial, training, rules.without_shapes, starts, n_starts, n_trials, settings.n_threads)
-    best: Followed | None = None
+    limits: Any = {"max_iter": settings.max_iter, "tol": settings.tol, "n_threads": settings.n_threads}
+    found = []
     for k, start in enumerate(starts):
         updates = learner.updates(training.task(start), paper=settings.paper)
         name = "EM" if len(starts) == 1 else f"EM {k + 1} of {len(starts)}"
-        result = run_em(
-            updates,
-            training,
-            rules,
-            start,
-            max_iter=settings.max_iter,
-            tol=settings.tol,
-            n_threads=settings.n_threads,
-            progress=progress_bar(name) if settings.verbose else no_progress,
-        )
-        if best is None or result.gain > best.result.gain:
-            best = Followed(learner, updates, result)
-    assert best is not None
-    return best
+        progress = progress_bar(name) if settings.verbose else no_progress
+        result = run_em(updates, training, rules, start, **limits, progress=progress)
+        found.append(Followed(learner, updates, result))
+    return max(found, key=lambda one: one.result.gain)
 
 
 def _suits_gaussians(pool: Pool, training: TrainingFrames) -> bool:
