@@ -11,7 +11,7 @@ from drhmm.chain.transitions import chain_rules
 from drhmm.cli import main
 from drhmm.datasets import blobs, rings
 from drhmm.learning.em_starts import best_starts, starts_from_features
-from drhmm.learning.few_labels import _folds, _runs
+from drhmm.learning.few_labels import _comparison, _folds, _runs
 from drhmm.learning.training_frames import TrainingFrames
 
 pytestmark = [
@@ -69,6 +69,21 @@ class TestDecision:
         asked = "ignore" if "not used" in auto.unlabelled_reason_ else "use"
         same = DensityRatioHMM(random_state=0, unlabelled=asked).fit(X, labels)
         assert_array_equal(auto.predict_proba(X), same.predict_proba(X))
+
+    @pytest.mark.parametrize(
+        ("em", "use", "reason"),
+        [
+            ([0.1, 0.1, 0.3, 0.3], True, "hidden labels are predicted better with them, loss 0.20 against 1.00"),
+            (
+                [0.0, 0.0, 0.3, 0.7],
+                False,
+                "hidden labels of a state are predicted badly with them, loss 0.50 above 0.4",
+            ),
+            ([1.0, 1.0, 1.0, 1.0], False, "hidden labels are predicted better without them, loss 1.00 against 1.00"),
+        ],
+    )
+    def test_every_state_is_predicted_well(self, em, use, reason):
+        assert _comparison(np.array([em, np.ones(4)]), np.array([0, 0, 1, 1])) == (use, reason)
 
     def test_too_few_stretches_to_compare(self):
         X, y = blobs(300, random_state=0)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from arena_sets import MORE, RAW
-from sets import SOURCES
 
 from drhmm.datasets import blobs, markov_chain, moons, rings
 
@@ -30,12 +28,6 @@ OPEN = {
     "ordonez_a": (10, 150),
     "recession": (1, 1200),
 }
-
-
-def sources():
-    """Lines that say where every open set is from."""
-    words = SOURCES | {name: words for name, (words, *_) in (MORE | RAW).items()}
-    return [f"- {name}: {words[name]}." for name in OPEN]
 
 
 @dataclass(frozen=True)
@@ -118,7 +110,25 @@ def autoregressive(n, random_state):
     return x[:, None], y
 
 
-GENERATORS = {"blobs": blobs, "moons": moons, "rings": rings, "returns": returns, "binary": binary}
+def noise(n, random_state):
+    """Normal noise, one state."""
+    return np.random.RandomState(random_state).standard_normal((n, 2)), np.zeros(n, dtype=int)
+
+
+def t_noise(n, random_state):
+    """Noise with heavy tails, one state."""
+    return np.random.RandomState(random_state).standard_t(3, size=(n, 2)), np.zeros(n, dtype=int)
+
+
+GENERATORS = {
+    "noise": noise,
+    "t-noise": t_noise,
+    "blobs": blobs,
+    "moons": moons,
+    "rings": rings,
+    "returns": returns,
+    "binary": binary,
+}
 
 
 def generated(name, seed):
