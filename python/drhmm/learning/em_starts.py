@@ -66,8 +66,7 @@ def starts_from_features(
 ) -> list[Array]:
     """Soft labels from k-means on features of several widths and contexts.
 
-    Averages over neighbours separate states with overlapping frames. Clusters are numbered to agree best with the known
-    labels, and the labelled frames alone give one more start.
+    Averages over neighbours separate states with overlapping frames. Known labels give one more start, the last.
     """
     centers = choose_centers(training.frames, START_CENTERS, random_state, training.codes[training.rows])
     features = [
@@ -96,15 +95,19 @@ def _clusters(
         kmeans = KMeans(training.n_states, n_init=REPEATS, random_state=random_state)
         averages = _averages(features, training, context)
         clusters = kmeans.fit(averages[:: max(1, len(averages) // LEAST_CLUSTERED)]).predict(averages)
-    return _ordered(_named(np.eye(training.n_states)[clusters], training), training, rules)
+    return _ordered(np.eye(training.n_states)[clusters], training, rules)
 
 
 def _ordered(start: Array, training: TrainingFrames, rules: ChainRules) -> Array:
-    """Order clusters to suit forbidden or given transitions.
+    """Order clusters to agree with labels, or without any to suit the transitions.
 
-    Every order is tried, up to `MOST_ORDERED` states. Labels fix the order if there are any.
+    Known rows are clamped. For forbidden or given transitions, every order is tried, up to `MOST_ORDERED` states.
     """
-    if not rules.tells_states_apart or training.known.any() or training.n_states > MOST_ORDERED:
+    if (known := training.known).any():
+        labels = training.one_hot()
+        _, names = linear_sum_assignment(-labels[known].T @ start[known])
+        return clamped(np.ascontiguousarray(start[:, names]), labels)
+    if not rules.tells_states_apart or training.n_states > MOST_ORDERED:
         return start
     counts, starts = start_counts(start, training)
     log_a, log_pi = rules.log_preferences()
@@ -127,14 +130,6 @@ def _averages(features: Array, training: TrainingFrames, context: int) -> Array:
     for begin, end in itertools.pairwise(edges):
         averaged[begin:end] = smooth(features[begin:end]) / smooth(np.ones((end - begin, 1)))
     return averaged
-
-
-def _named(targets: Array, training: TrainingFrames) -> Array:
-    """Order clusters by agreement with the known labels, and clamp known rows."""
-    known = training.known
-    labels = training.one_hot()
-    _, order = linear_sum_assignment(-labels[known].T @ targets[known])
-    return clamped(np.ascontiguousarray(targets[:, order]), labels)
 
 
 def _from_labels(features: Array, training: TrainingFrames) -> Array:

@@ -135,14 +135,16 @@ def _followed(job: Job, starts: list[Array], n_starts: int = 1, n_trials: int = 
         trial = learner.updates(training.task(training.one_hot()), paper=settings.paper, search=False)
         starts = best_starts(trial, training, rules.without_shapes, starts, n_starts, n_trials, settings.n_threads)
     limits: Any = {"max_iter": settings.max_iter, "tol": settings.tol, "n_threads": settings.n_threads}
-    found = []
+    best: Followed | None = None
     for k, start in enumerate(starts):
         updates = learner.updates(training.task(start), paper=settings.paper)
         name = "EM" if len(starts) == 1 else f"EM {k + 1} of {len(starts)}"
         progress = progress_bar(name) if settings.verbose else no_progress
         result = run_em(updates, training, rules, start, **limits, progress=progress)
-        found.append(Followed(learner, updates, result))
-    return max(found, key=lambda one: one.result.gain)
+        if best is None or result.gain > best.result.gain:
+            best = Followed(learner, updates, result)
+    assert best is not None
+    return best
 
 
 def _suits_gaussians(pool: Pool, training: TrainingFrames) -> bool:
