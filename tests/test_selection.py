@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from drhmm import _core
+from drhmm import DensityRatioHMM, _core
 from drhmm.ratios import LeastSquares
 from drhmm.reference import ratios as reference
+from drhmm.tuning import folds
 from drhmm.tuning.folds import contiguous_folds, folds_of
 from drhmm.tuning.kernel_search import RHO_GRID
 from problems import blobs
 
 
 def test_folds_are_contiguous_blocks_of_each_sequence():
-    folds = contiguous_folds([10, 15])
-    assert_array_equal(folds, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 0, 0, 0])
+    assert_array_equal(
+        contiguous_folds([10, 15]), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 0, 0, 0]
+    )
 
 
 def test_short_sequences_are_spread_over_all_folds():
@@ -39,6 +42,39 @@ class TestFolds:
     def test_frames_without_a_label_are_no_class(self):
         sequence = np.repeat(np.arange(5), 4)
         assert_array_equal(folds_of(sequence, np.full(20, -1), 3), sequence)
+
+
+def recordings(n, random):
+    """Sequences of 600 samples with an offset of their own: blocks of a sequence share it, new sequences do not."""
+    parts, labels = [], []
+    for _ in range(n):
+        stays = random.integers(30, 60, 20)
+        y = np.repeat((np.arange(20) + random.integers(3)) % 3, stays)[:600]
+        parts.append(2 * np.eye(3)[y] + 2 * random.normal(size=3) + random.normal(size=(600, 3)))
+        labels.append(y)
+    return parts, labels
+
+
+@pytest.mark.slow
+class TestNewRecordings:
+    """Few long recordings: evidence that holds within a recording must not look good for new ones."""
+
+    def loss(self, seed):
+        random = np.random.default_rng(seed)
+        (X, y), (new, truth) = recordings(3, random), recordings(5, random)
+        posteriors = (
+            DensityRatioHMM(random_state=0, n_threads=1).fit(X, y).predict_proba(np.vstack(new), lengths=[600] * 5)
+        )
+        return -np.log(posteriors[np.arange(3000), np.concatenate(truth)]).mean()
+
+    @pytest.mark.parametrize("seed", [0, 3, 5])
+    def test_three_are_enough_to_see_how_they_differ(self, seed):
+        assert self.loss(seed) < 0.8
+
+    @pytest.mark.parametrize("seed", [0, 3, 5])
+    def test_blocks_of_them_would_be_sure_and_wrong(self, seed, monkeypatch):
+        monkeypatch.setattr(folds, "FEWEST_WHOLE", 4)
+        assert self.loss(seed) > 2
 
 
 class TestCrossValidation:
