@@ -10,9 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import _core
 from drhmm.chain.durations import Durations, stages_of
-from drhmm.chain.native_chain import StageChain
+from drhmm.chain.native_chain import native_chain
 from drhmm.chain.unknown_state import Novelty
 from drhmm.exceptions import ImpossibleDataError
+from drhmm.recursion import expect, run
 from drhmm.reference import durations as dense
 from drhmm.reference import recursion as reference
 from problems import transition_matrix
@@ -50,27 +51,27 @@ class TestSegmentations:
 
     def test_smoothing_sums_over_them(self, case, kind):
         log_ratios, *chain, _ = problem(1, 6, case, kind=kind)
-        smoothed = StageChain.of(*chain).run("smooth", log_ratios, [6], None, 1)
+        smoothed = run("smooth", native_chain(*chain), log_ratios, [6], None, 1)
         assert_allclose(smoothed, self.enumerated(log_ratios, *chain)[0], atol=1e-12)
 
     def test_filtering_is_smoothing_of_the_past(self, case, kind):
         log_ratios, *chain, _ = problem(2, 6, case, kind=kind)
         last = [self.enumerated(log_ratios[: t + 1], *chain)[0][-1] for t in range(6)]
-        assert_allclose(StageChain.of(*chain).run("filter", log_ratios, [6], None, 1), last, atol=1e-12)
+        assert_allclose(run("filter", native_chain(*chain), log_ratios, [6], None, 1), last, atol=1e-12)
 
     def test_a_lag_is_smoothing_of_a_prefix(self, case, kind):
         log_ratios, *chain, _ = problem(3, 6, case, kind=kind)
         expected = [self.enumerated(log_ratios[: t + 3], *chain)[0][t] for t in range(6)]
-        assert_allclose(StageChain.of(*chain).run("fixed_lag", log_ratios, [6], None, 1, 2), expected, atol=1e-12)
+        assert_allclose(run("fixed_lag", native_chain(*chain), log_ratios, [6], None, 1, 2), expected, atol=1e-12)
 
     def test_expected_transitions_sum_over_them(self, case, kind):
         log_ratios, *chain, _ = problem(4, 6, case, kind=kind)
-        counts = StageChain.of(*chain).expectation(log_ratios, [6], 1)[1]
+        counts = expect(native_chain(*chain), log_ratios, [6], 1)[1]
         assert_allclose(counts, self.enumerated(log_ratios, *chain)[1], atol=1e-12)
 
     def test_the_best_path_is_the_best_of_them(self, case, kind):
         log_ratios, *chain, _ = problem(5, 7, case, kind=kind)
-        path = StageChain.of(*chain).run("viterbi", log_ratios, [7], None, 1)
+        path = run("viterbi", native_chain(*chain), log_ratios, [7], None, 1)
         assert_array_equal(path, self.enumerated(log_ratios, *chain)[3])
 
     def test_their_likelihood_is_that_of_the_dense_expansion(self, case, kind):
@@ -88,7 +89,7 @@ class TestUnknown:
     NOVELTY = Novelty(0.1, 4.0)
 
     def chain(self, transmat, startprob, stages, prior):
-        return StageChain.of(transmat, startprob, stages, self.NOVELTY, prior)
+        return native_chain(transmat, startprob, stages, self.NOVELTY, prior)
 
     def enumerated(self, log_ratios, transmat, startprob, stages, prior):
         unknown = prior, self.NOVELTY.rate, self.NOVELTY.duration
@@ -96,13 +97,13 @@ class TestUnknown:
 
     def test_smoothing_sums_over_segmentations(self, case):
         log_ratios, *model = problem(7, 5, case, unknown=True)
-        smoothed = self.chain(*model).run("smooth", log_ratios, [5], None, 1)
+        smoothed = run("smooth", self.chain(*model), log_ratios, [5], None, 1)
         assert_allclose(smoothed, self.enumerated(log_ratios, *model)[0], atol=1e-12)
 
     @pytest.mark.slow
     def test_the_best_path_is_the_best_segmentation(self, case):
         log_ratios, *model = problem(8, 6, case, unknown=True)
-        path = self.chain(*model).run("viterbi", log_ratios, [6], None, 1)
+        path = run("viterbi", self.chain(*model), log_ratios, [6], None, 1)
         assert_array_equal(path, self.enumerated(log_ratios, *model)[3])
 
     def test_rows_sum_to_one(self, case):
@@ -122,20 +123,20 @@ class TestDenseExpansion:
     def test_posteriors(self, case, spread):
         log_ratios, *chain, _ = problem(10, 200, case, spread=spread)
         expected = dense.collapse(reference.smooth(*self.expanded(log_ratios, *chain)), chain[2].sizes)
-        assert_allclose(StageChain.of(*chain).run("smooth", log_ratios, [200], None, 1), expected, atol=1e-10)
+        assert_allclose(run("smooth", native_chain(*chain), log_ratios, [200], None, 1), expected, atol=1e-10)
 
     def test_counts(self, case):
         log_ratios, *chain, _ = problem(11, 200, case)
         counts = reference.expected_transitions(*self.expanded(log_ratios, *chain))
         expected = dense.collapse_counts(counts, chain[2].sizes)
-        assert_allclose(StageChain.of(*chain).expectation(log_ratios, [200], 1)[1], expected, atol=1e-10)
+        assert_allclose(expect(native_chain(*chain), log_ratios, [200], 1)[1], expected, atol=1e-10)
 
     def test_gaps(self, case):
         log_ratios, *chain, _ = problem(12, 20, case)
         dt = np.random.default_rng(0).integers(1, 5, size=20)
         filled, rows = reference.fill_gaps(log_ratios, dt)
-        expected = StageChain.of(*chain).run("smooth", filled, [len(filled)], None, 1)[rows]
-        assert_allclose(StageChain.of(*chain).run("smooth", log_ratios, [20], dt, 1), expected, atol=1e-12)
+        expected = run("smooth", native_chain(*chain), filled, [len(filled)], None, 1)[rows]
+        assert_allclose(run("smooth", native_chain(*chain), log_ratios, [20], dt, 1), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("unknown", [False, True])
@@ -147,7 +148,7 @@ class TestBestPath:
 
     def problem(self, seed, n_frames, case, unknown, **more):
         log_ratios, transmat, startprob, stages, prior = problem(seed, n_frames, case, unknown=unknown, **more)
-        ours = StageChain.of(transmat, startprob, stages, *((self.NOVELTY, prior) if unknown else ()))
+        ours = native_chain(transmat, startprob, stages, *((self.NOVELTY, prior) if unknown else ()))
         own = (prior, self.NOVELTY.rate, self.NOVELTY.duration) if unknown else None
         return log_ratios, ours, (transmat, startprob, *parts(stages), own)
 
@@ -156,7 +157,7 @@ class TestBestPath:
         return np.log(dense.segmentation_probability(path, *chain)) + evidence
 
     def assert_as_probable(self, log_ratios, ours, chain):
-        path = ours.run("viterbi", log_ratios, [len(log_ratios)], None, 1)
+        path = run("viterbi", ours, log_ratios, [len(log_ratios)], None, 1)
         best = self.log_probability(dense.viterbi(log_ratios, *chain), log_ratios, chain)
         assert_allclose(self.log_probability(path, log_ratios, chain), best, rtol=1e-12)
 
@@ -167,11 +168,11 @@ class TestBestPath:
         log_ratios, ours, chain = self.problem(15, 60, case, unknown)
         dt = np.random.default_rng(1).integers(1, 9, size=60)
         filled, rows = reference.fill_gaps(log_ratios, dt)
-        assert_array_equal(ours.run("viterbi", log_ratios, [60], dt, 1), dense.viterbi(filled, *chain)[rows])
+        assert_array_equal(run("viterbi", ours, log_ratios, [60], dt, 1), dense.viterbi(filled, *chain)[rows])
 
     def test_its_probability_is_that_of_its_segments(self, case, unknown):
         log_ratios, ours, chain = self.problem(16, 150, case, unknown)
-        _, path, (log_probability,) = _core.viterbi(ours.native, log_ratios, [150])
+        _, path, (log_probability,) = _core.viterbi(ours, log_ratios, [150])
         assert_allclose(log_probability, self.log_probability(path, log_ratios, chain))
 
     def test_evidence_that_is_far_apart_excludes_states(self, case, unknown):
@@ -183,20 +184,20 @@ class TestBestPath:
         log_ratios, ours, _ = self.problem(18, 20, case, unknown)
         log_ratios[13] = -np.inf
         with pytest.raises(ImpossibleDataError, match="time step 13"):
-            ours.run("viterbi", log_ratios, [20], None, 1)
+            run("viterbi", ours, log_ratios, [20], None, 1)
 
 
 def test_stages_of_one_each_are_the_plain_chain():
     log_ratios, transmat, startprob, stages, _ = problem(13, 50, "geometric")
-    plain = StageChain.of(transmat, startprob).run("smooth", log_ratios, [50], None, 1)
-    assert_allclose(StageChain.of(transmat, startprob, stages).run("smooth", log_ratios, [50], None, 1), plain)
+    plain = run("smooth", native_chain(transmat, startprob), log_ratios, [50], None, 1)
+    assert_allclose(run("smooth", native_chain(transmat, startprob, stages), log_ratios, [50], None, 1), plain)
 
 
 def test_rare_transitions_of_states_of_one_stage_keep_their_digits():
     transmat = np.array([[1.0, 1e-20], [0.1, 0.9]])
     stages = stages_of(transmat, np.array([1, 2]), np.ones(2, int))
     log_ratios = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
-    counts = StageChain.of(transmat, np.array([1.0, 0.0]), stages).expectation(log_ratios, [2], 1)[1]
+    counts = expect(native_chain(transmat, np.array([1.0, 0.0]), stages), log_ratios, [2], 1)[1]
     assert_allclose(counts, [[0, 1], [0, 0]])
 
 

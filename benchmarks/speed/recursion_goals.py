@@ -7,7 +7,7 @@ from cases import evidence
 from table import REST, Row, has, measured
 
 from drhmm import recursion
-from drhmm.chain.native_chain import StageChain
+from drhmm.chain.native_chain import native_chain
 
 
 def smoothing_peers(problem):
@@ -110,7 +110,7 @@ def other_chains(scale, repeats):
         alone = {"smoothing alone": lambda p=problem: recursion.smooth(*p, n_threads=1)}
         goals = {"smoothing alone": None}
         row = Row(f"posteriors and transition counts, S={n_states}", "ns/frame", n_frames * 1e-9, goals=goals)
-        ours = lambda p=problem: StageChain.of(*p[1:]).expectation(p[0], [len(p[0])], 1)[0]  # noqa: E731
+        ours = lambda p=problem: recursion.expect(native_chain(*p[1:]), p[0], [len(p[0])], 1)[0]  # noqa: E731
         rows.append(measured(row, ours, alone, few))
         dt = np.random.default_rng(1).integers(1, 8, size=n_frames)
         row = Row(f"smoothing, a gap at every frame, S={n_states}", "ns/frame", n_frames * 1e-9, goals=goals)
@@ -128,7 +128,7 @@ def durations(n_states, n_stages, scale, repeats):
     log_ratios, transmat, startprob = evidence(n_frames, n_states)
     transmat = 0.2 * transmat + 0.8 * np.eye(n_states)
     stages = stages_of(transmat, np.full(n_states, n_stages), np.ones(n_states, dtype=np.int64))
-    chain = StageChain.of(transmat, startprob, stages)
+    chain = native_chain(transmat, startprob, stages)
     expanded = dense.expand(transmat, startprob, stages.sizes, stages.stay, stages.skip)
     peers = {
         name: lambda peer=peer: dense.collapse(peer(), stages.sizes)
@@ -136,7 +136,7 @@ def durations(n_states, n_stages, scale, repeats):
         if name == "hmmlearn"
     }
     row = Row(f"smoothing, {n_states} states of {n_stages} stages", "ns/frame", n_frames * 1e-9, goals={"hmmlearn": 30})
-    return measured(row, lambda: chain.run("smooth", log_ratios, [n_frames], None, 1), peers, repeats)
+    return measured(row, lambda: recursion.run("smooth", chain, log_ratios, [n_frames], None, 1), peers, repeats)
 
 
 def many_sequences(scale, repeats):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from . import _core, recursion
 from .chain.durations import Durations, check_stages
-from .chain.native_chain import StageChain
+from .chain.native_chain import native_chain
 from .chain.transitions import Tempering, tempered
 from .chain.unknown_state import Novelty, among_known
 from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
@@ -194,10 +194,10 @@ class Inference:
     @cached_property
     def _chains(self) -> tuple[_core.Chain, _core.Chain]:
         """The chain of the known states, and of all states, the unknown last; built once."""
-        known = StageChain.of(self.transmat, self.startprob, self.stages).native
+        known = native_chain(self.transmat, self.startprob, self.stages)
         if self.novelty is None:
             return known, known
-        return known, StageChain.of(self.transmat, self.startprob, self.stages, self.novelty, self.prior).native
+        return known, native_chain(self.transmat, self.startprob, self.stages, self.novelty, self.prior)
 
     @property
     def chain(self) -> _core.Chain:

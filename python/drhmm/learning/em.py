@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..chain.durations import Durations, Stays
-from ..chain.native_chain import StageChain
+from ..chain.native_chain import native_chain
 from ..chain.transitions import ChainRules, count_transitions
 from ..data.checks import Array
 from ..data.labels import UNKNOWN
 from ..data.user_warnings import warn
+from ..recursion import expect
 from ..system.progress import Progress, no_progress
 from .training_frames import TrainingFrames
 
@@ -81,8 +82,8 @@ def run_em(
         empty.update(np.flatnonzero(mass < EMPTY).tolist())
         evidence = training.spread(update(_protected(targets, mass, training.known)))
         _clamp(evidence, training.codes)
-        chain = StageChain.of(transmat, startprob, rules.durations.stages(transmat, shapes))
-        posteriors, counts, log_likelihood = chain.expectation(evidence, training.lengths, n_threads)
+        chain = native_chain(transmat, startprob, rules.durations.stages(transmat, shapes))
+        posteriors, counts, log_likelihood = expect(chain, evidence, training.lengths, n_threads)
         gain = log_likelihood / len(training.rows)
         falls = bool(history) and gain < history[-1] and not shapes_changed
         if falls and not to_learn:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.random import RandomState
 from sklearn.exceptions import ConvergenceWarning
 
-from ..chain.native_chain import StageChain
+from .. import _core
+from ..chain.native_chain import native_chain
 from ..data.checks import Array, checked_log_ratios
 from ..data.labels import UNKNOWN
 from ..data.user_warnings import warn
@@ -18,6 +19,7 @@ from ..evidence.pool_members import MOST_JOINT
 from ..ratios.learner import Learner, Refits, Updates, normalised
 from ..ratios.least_squares import EM_RIDGE, Gaussian
 from ..ratios.pool import Pool
+from ..recursion import run
 from ..system.progress import no_progress, progress_bar
 from ..tuning.folds import even_blocks, mean_and_error
 from .em import EMResult, clamped, run_em
@@ -99,8 +101,8 @@ def _states_everywhere(found: Followed, training: TrainingFrames, n_threads: int
     source = found.updates.trained(result.targets, False)[0].source
     assert source is not None
     evidence = training.spread(checked_log_ratios(source, training.frames, training.n_states))
-    chain = StageChain.of(result.transmat, result.startprob, result.stages)
-    posteriors = chain.run("smooth", evidence, training.lengths, None, n_threads)
+    chain = native_chain(result.transmat, result.startprob, result.stages)
+    posteriors = run("smooth", chain, evidence, training.lengths, None, n_threads)
     return clamped(posteriors[training.rows], training.one_hot())
 
 
@@ -167,10 +169,10 @@ def _verdict(
     lengths = [end - begin for begin, end in even_blocks(training.lengths, N_BLOCKS)]
     values = np.zeros((2, 3, len(lengths)))
     for own, result in zip(values, (best, rival), strict=True):
-        task, chain = training.task(result.targets), StageChain.of(result.transmat, result.startprob)
+        task, chain = training.task(result.targets), native_chain(result.transmat, result.startprob)
 
-        def of_blocks(evidence: Array, chain: StageChain = chain) -> Array:
-            likelihood: Array = chain.run("log_likelihood", training.spread(evidence), lengths, None, n_threads)
+        def of_blocks(evidence: Array, chain: _core.Chain = chain) -> Array:
+            likelihood: Array = run("log_likelihood", chain, training.spread(evidence), lengths, None, n_threads)
             return likelihood / lengths
 
         for judge, updates in enumerate((kernels.updates(task), Refits(gaussian, task))):

@@ -17,9 +17,10 @@ from scipy.optimize import minimize
 
 from .. import _core
 from ..chain.durations import Durations
-from ..chain.native_chain import StageChain
+from ..chain.native_chain import native_chain
 from ..chain.transitions import power, tempered, unreachable
 from ..data.checks import LARGEST, Array, Lengths, as_floats, check_number
+from ..recursion import run
 
 #: The approximate number of judged rows, fewer beyond `MANY_CLASSES`, and rows per piece of a long sequence.
 MOST_JUDGED, MANY_CLASSES, PIECE = 20_000, 10, 2000
@@ -192,7 +193,7 @@ class HeldOutSmoothing:
         self._chain_at = lru_cache(maxsize=4)(self._make_chain)
         self.scales, self.n_threads, self.learns_shift = scales, n_threads, learns_shift
         # A reducible chain and a chain with stages cannot be tempered.
-        self._staged = None if stages is None else StageChain.of(transmat, startprob, stages)
+        self._staged = None if stages is None else native_chain(transmat, startprob, stages)
         cannot = self._staged is not None or unreachable(transmat) is not None or kind == "frame"
         self._log_transmat = np.log(np.where(transmat > 0, transmat, 1.0))
         self._log_startprob = np.log(np.where(startprob > 0, startprob, 1.0))
@@ -214,7 +215,7 @@ class HeldOutSmoothing:
         if self._staged is None or self.kind == "frame":
             return self.loss(evidence, temper, with_gradient=False)[0]
         judged = np.flatnonzero(self._codes >= 0)
-        smoothed = self._staged.run(self.kind, evidence, self.lengths, None, self.n_threads)
+        smoothed = run(self.kind, self._staged, evidence, self.lengths, None, self.n_threads)
         posteriors = smoothed[judged, self._codes[judged]]
         return -float(np.log(np.maximum(posteriors, np.finfo(float).tiny)).sum())
 
