@@ -42,26 +42,29 @@ KernelExpansion<Real>::KernelExpansion(const ConstRows& centers, double sigma, c
       n_states_(theta.cols()),
       n_centers_(centers.rows()),
       n_groups_((centers.rows() + kGroup - 1) / kGroup),
-      n_registers_((centers.rows() + 4 * kLanes<Real> - 1) / (4 * kLanes<Real>)*4),
+      n_registers_((centers.rows() + kTogether * kLanes<Real> - 1) / (kTogether * kLanes<Real>)*kTogether),
       gamma_(kLog2E / (2 * sigma * sigma)),
       origin_(centers.colwise().mean()),
-      centers_(at(n_groups_ * (frame_size_ + 1) * kGroup), Real(0)),
       theta_(at(n_groups_ * n_states_ * kGroup), Real(0)),
-      columns_(at((frame_size_ + 1) * n_registers_ * kLanes<Real>), Real(0)),
       rows_(at(n_states_ * n_registers_ * kLanes<Real>), Real(0)) {
-  const Index stride = n_registers_ * kLanes<Real>;
-  std::fill_n(columns_.begin(), stride, Real(kNowhere));
-  for (Index b = 0; b < n_groups_ * kGroup; ++b) {
-    Real* const packed = centers_.data() + (b / kGroup) * (frame_size_ + 1) * kGroup + b % kGroup;
-    packed[0] = Real(kNowhere);
-    if (b >= centers.rows()) continue;
-    const Eigen::RowVectorXd shifted = centers.row(b) - origin_;
-    packed[0] = columns_[at(b)] = static_cast<Real>(-gamma_ * shifted.squaredNorm());
-    for (Index j = 0; j < frame_size_; ++j) {
-      packed[(j + 1) * kGroup] = columns_[at((j + 1) * stride + b)] = static_cast<Real>(2 * gamma_ * shifted[j]);
+  // n centres, the last ones padding, in groups of a size.
+  const auto packed = [&](Index n, Index size) {
+    std::vector<Real> result(at(n * (frame_size_ + 1)), Real(0));
+    for (Index b = 0; b < n; ++b) {
+      Real* const own = result.data() + b / size * (frame_size_ + 1) * size + b % size;
+      own[0] = Real(kNowhere);
+      if (b >= n_centers_) continue;
+      const Eigen::RowVectorXd shifted = centers.row(b) - origin_;
+      own[0] = static_cast<Real>(-gamma_ * shifted.squaredNorm());
+      for (Index j = 0; j < frame_size_; ++j) own[(j + 1) * size] = static_cast<Real>(2 * gamma_ * shifted[j]);
     }
+    return result;
+  };
+  centers_ = packed(n_groups_ * kGroup, kGroup);
+  columns_ = packed(n_registers_ * kLanes<Real>, kTogether * kLanes<Real>);
+  for (Index b = 0; b < n_centers_; ++b) {
     for (Index s = 0; s < n_states_; ++s) {
-      rows_[at(s * stride + b)] = static_cast<Real>(theta(b, s));
+      rows_[at(s * n_registers_ * kLanes<Real> + b)] = static_cast<Real>(theta(b, s));
       theta_[at(((b / kGroup) * n_states_ + s) * kGroup + b % kGroup)] = static_cast<Real>(theta(b, s));
     }
   }

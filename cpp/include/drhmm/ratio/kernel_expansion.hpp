@@ -107,17 +107,15 @@ class KernelExpansion {
   void evaluate_one(const Real* frame, Real* features) const {
     using Value = Lanes<Real>;
     constexpr Index kWidth = kLanes<Real>;
-    constexpr int kTogether = 4;
     Real norm = 0;
     for (Index j = 0; j < frame_size_; ++j) norm += frame[j] * frame[j];
     norm *= static_cast<Real>(gamma_);
-    const Index stride = n_registers_ * kWidth;
+    const Real* column = columns_.data();
     for (Index first = 0; first < n_registers_; first += kTogether) {
-      const Real* const column = columns_.data() + first * kWidth;
       Value x[kTogether];
-      for (int r = 0; r < kTogether; ++r) x[r] = load(column + r * kWidth) - norm;
+      for (int r = 0; r < kTogether; ++r, column += kWidth) x[r] = load(column) - norm;
       for (Index j = 0; j < frame_size_; ++j) {
-        for (int r = 0; r < kTogether; ++r) x[r] += frame[j] * load(column + (j + 1) * stride + r * kWidth);
+        for (int r = 0; r < kTogether; ++r, column += kWidth) x[r] += frame[j] * load(column);
       }
       for (int r = 0; r < kTogether; r += kAtATime) exp2_of_negatives<kAtATime, Real>(x + r);
       for (int r = 0; r < kTogether; ++r) store<Real>(x[r], features + (first + r) * kWidth);
@@ -144,6 +142,7 @@ class KernelExpansion {
   static constexpr double kLog2E = 1.4426950408889634;
   static constexpr int kGroup = kRegisterBytes == 64 ? 6 : 4;    // centres that share the loads of a frame
   static constexpr int kAtATime = kRegisterBytes == 64 ? 4 : 1;  // exponentials: as many as the registers hold
+  static constexpr int kTogether = 4;                            // registers of centres that share a number of a frame
   static constexpr double kNowhere = -1e30;  // the exponent of a centre that pads a group: 2^kNowhere = 0
 
   Index frame_size_;
@@ -155,7 +154,7 @@ class KernelExpansion {
   Eigen::RowVectorXd origin_;  // (D)
   std::vector<Real> centers_;  // per group: o_b of its centres, then p_bj of its centres for each j
   std::vector<Real> theta_;    // per group and state: theta_bs of its centres
-  std::vector<Real> columns_;  // o_b of all centres, then p_bj of all centres for each j; for single frames
+  std::vector<Real> columns_;  // the same in groups of kTogether registers; for single frames
   std::vector<Real> rows_;     // theta_bs of all centres for each s; for single frames
 };
 
