@@ -13,12 +13,11 @@ py::object stepper(const py::object& streams) {
     LiveStreams& streams;
     py::object keeping_them;
   };
-  static constexpr const char* kName = "drhmm.stepper";
   static PyMethodDef definition{
       "step_one",
       reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(
           +[](PyObject* self, PyObject* const* arguments, Py_ssize_t n_arguments) -> PyObject* {
-            auto* const held = static_cast<Held*>(PyCapsule_GetPointer(self, kName));
+            auto* const held = static_cast<Held*>(PyCapsule_GetPointer(self, nullptr));
             if (held == nullptr) return nullptr;
             if (n_arguments != 3) {
               return PyErr_Format(PyExc_TypeError, "step_one takes x, dt and evaluate, got %zd arguments", n_arguments);
@@ -34,7 +33,7 @@ py::object stepper(const py::object& streams) {
             return nullptr;
           })),
       METH_FASTCALL, "step_one(x, dt, evaluate): the posterior of the frame, None, NotImplemented or a report"};
-  const py::capsule held(new Held{streams.cast<LiveStreams&>(), streams}, kName,
+  const py::capsule held(new Held{streams.cast<LiveStreams&>(), streams},
                          [](void* pointer) { delete static_cast<Held*>(pointer); });
   PyObject* const function = PyCFunction_New(&definition, held.ptr());
   if (function == nullptr) throw py::error_already_set();

@@ -225,10 +225,10 @@ class LiveStreams {
   // else. Copies all but float64 to sample_.
   const double* read_sample(PyObject* x) {
     const Index d = streams_.framing().n_columns();
-    sample_.resize(static_cast<std::size_t>(d));
     if (PyList_CheckExact(x) || PyTuple_CheckExact(x)) {
       if (PySequence_Fast_GET_SIZE(x) != d) return nullptr;
       PyObject* const* const values = PySequence_Fast_ITEMS(x);
+      sample_.resize(static_cast<std::size_t>(d));
       for (std::size_t j = 0; j < sample_.size(); ++j) {
         if (!PyFloat_Check(values[j]) && !PyLong_CheckExact(values[j])) return nullptr;
         sample_[j] = PyFloat_Check(values[j]) ? PyFloat_AS_DOUBLE(values[j]) : PyLong_AsDouble(values[j]);
@@ -247,7 +247,8 @@ class LiveStreams {
     }
     const void* const data = array->data;
     const auto copy = [&](auto of_type) {
-      std::copy_n(static_cast<const decltype(of_type)*>(data), d, sample_.begin());
+      const auto* const given = static_cast<const decltype(of_type)*>(data);
+      sample_.assign(given, given + d);
       return sample_.data();
     };
     switch (type->type_num) {
