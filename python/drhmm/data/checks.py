@@ -43,16 +43,12 @@ def as_floats(values: Any, name: str) -> Array:
     refuse_masked(values, name)
     try:
         array = np.asarray(values)
-        if array.dtype.kind not in "fiubO" or _has_text(array):
+        has_text = array.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in array.flat)
+        if array.dtype.kind not in "fiubO" or has_text:  # numpy would parse text
             raise TypeError(f"got dtype {array.dtype}")
         return np.array(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must hold numbers: {error}") from None
-
-
-def _has_text(array: npt.NDArray[Any]) -> bool:
-    """Test whether an object array holds text, which numpy would parse as numbers."""
-    return array.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in array.flat)
 
 
 def refuse_masked(values: Any, name: str) -> None:
@@ -239,15 +235,20 @@ def _stands_for_nothing(value: Any) -> bool:
     return not equal if isinstance(equal, bool | np.bool_) else True
 
 
+def _as_array_of_integers(values: Any, name: str) -> npt.NDArray[Any]:
+    """Convert to an array, without dimensions if the values are ragged."""
+    refuse_masked(values, name)
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return np.empty(())
+
+
 def as_lengths(lengths: Any, n_rows: int) -> Lengths:
     """Check lengths of sequences: positive, with n_rows as sum; None is one sequence."""
     if lengths is None:
         return [n_rows]
-    refuse_masked(lengths, "lengths")
-    try:
-        array = np.asarray(lengths)
-    except ValueError:
-        array = np.empty(0)
+    array = _as_array_of_integers(lengths, "lengths")
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(f"lengths must be a one-dimensional sequence of integers, got {shown(lengths)}")
     for place in np.flatnonzero(array <= 0):
@@ -262,25 +263,19 @@ def as_steps(dt: Any, n_rows: int) -> Steps | None:
     """Check the steps of the chain before each row; None means one step everywhere."""
     if dt is None:
         return None
-    refuse_masked(dt, "dt")
-    try:
-        steps = np.asarray(dt)
-    except ValueError as error:
-        raise ValueError(f"dt must have one integer per row: shape {(n_rows,)}, got a ragged list: {error}") from None
+    steps = _as_array_of_integers(dt, "dt")
     if steps.shape != (n_rows,):
-        raise ValueError(f"dt must have one integer per row: shape {(n_rows,)}, got shape {steps.shape}")
+        raise ValueError(f"dt must have one integer per row: shape {(n_rows,)}, got shape {steps.shape}: {shown(dt)}")
     if steps.dtype.kind not in "iu":
-        wrong = [f"{step!r} at row {row}" for row, step in enumerate(steps.tolist()) if not _is_step(step)]
+        allowed = range(1, LONGEST_GAP + 1)
+        given = enumerate(steps.tolist())
+        wrong = [f"{step!r} at row {row}" for row, step in given if type(step) is not int or step not in allowed]
         found = wrong[0] if wrong else f"dtype {steps.dtype}"
         raise ValueError(f"dt must hold integers from 1 to {LONGEST_GAP}, one per row, got {found}")
     for row in np.flatnonzero((steps < 1) | (steps > LONGEST_GAP)):
         raise ValueError(f"dt has {steps[row]} at row {row}: a row is 1 to {LONGEST_GAP} steps after the previous row")
     checked: Steps = np.require(steps, dtype=np.int64, requirements=["C", "A"])
     return checked
-
-
-def _is_step(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= LONGEST_GAP
 
 
 def as_weights(values: Any, sequences: Any) -> Array:
