@@ -307,7 +307,7 @@ class TestPartialFit:
         assert estimator.partial_fit(X, Y).model_.settings["window"] == 2
 
     def test_a_first_block_without_every_class(self):
-        with pytest.raises(ValueError, match=r"the first block has the classes \[0, 1\]"):
+        with pytest.raises(ValueError, match=r"the first block had the classes \[0, 1\]"):
             DensityRatioHMM(**FIXED).partial_fit(X[Y < 2], Y[Y < 2], classes=[0, 1, 2])
 
     def test_a_source_without_statistics(self):

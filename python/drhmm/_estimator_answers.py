@@ -8,13 +8,12 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .data.checks import as_weights
 from .data.columns import remembered_columns
 from .data.labels import UNKNOWN, as_labels, encode
-from .data.sequences import feature_names_of, is_list_of_sequences
+from .data.sequences import Data, Rows, feature_names_of, is_list_of_sequences
 from .model import PATH_METHODS, Model, PathMethod
 from .system.calls import by_name
 
@@ -54,7 +53,7 @@ class FittedAnswers:
             check_is_fitted(self, "model_")
             raise
 
-    def _model_for(self, X: npt.ArrayLike) -> Model:
+    def _model_for(self, X: Data) -> Model:
         """Return the fitted model after scikit-learn has checked the feature names of X."""
         model = self._fitted_model()
         names = feature_names_of(X)  # a ValueError where scikit-learn ignores names, or raises a TypeError
@@ -92,13 +91,13 @@ class FittedAnswers:
     @by_name
     def score(
         self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
+        X: Data,
+        y: Rows = None,
         *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
+        lengths: Rows = None,
+        sequence_id: Rows = None,
+        dt: Rows = None,
+        sample_weight: Rows = None,
         method: PathMethod = "smooth",
     ) -> float:
         """Accuracy with labels; mean gain of a time step without.

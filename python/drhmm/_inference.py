@@ -17,9 +17,9 @@ from .chain.native_chain import native_chain
 from .chain.transitions import Tempering, tempered
 from .chain.unknown_state import Novelty, among_known
 from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
-from .data.columns import names_mismatch, step_as_text
+from .data.columns import names_mismatch, refuse_equal_names, step_as_text
 from .data.labels import plain_labels
-from .data.sequences import Sequences, as_sequences, feature_names_of
+from .data.sequences import Data, Rows, Sequences, as_sequences, feature_names_of
 from .data.user_warnings import warn
 from .evidence.from_sources import Evidence
 from .evidence.pooled import PooledEvidence
@@ -62,28 +62,27 @@ class Inference:
     other_tunings: Mapping[str, Tuning] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "transmat", read_only(as_transmat(self.transmat, len(self.classes))))
-        object.__setattr__(self, "startprob", read_only(as_startprob(self.startprob, len(self.classes))))
-        object.__setattr__(self, "prior", read_only(as_startprob(self.prior, len(self.classes), "prior")))
+        n_states, names = len(self.classes), self.feature_names
+        classes = self.classes.copy()
+        classes.setflags(write=False)
+        checked = {
+            "classes": classes,
+            "transmat": read_only(as_transmat(self.transmat, n_states)),
+            "startprob": read_only(as_startprob(self.startprob, n_states)),
+            "prior": read_only(as_startprob(self.prior, n_states, "prior")),
+            "settings": MappingProxyType(dict(self.settings)),
+            "other_tunings": MappingProxyType(dict(self.other_tunings)),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
         if self.stages is not None:
             if self.tempering is not None:
                 raise ValueError("a chain with stages cannot be tempered")
             check_stages(self.stages, self.transmat)
-        if self.kept_alarm is not None:
-            self._check_kept_alarm()
-        classes = self.classes.copy()
-        classes.setflags(write=False)
-        object.__setattr__(self, "classes", classes)
-        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
-        object.__setattr__(self, "other_tunings", MappingProxyType(dict(self.other_tunings)))
-        if self.feature_names is not None and len(self.feature_names) != self.n_features:
-            raise ValueError(f"there are {len(self.feature_names)} feature_names for {self.n_features} columns")
-        if self.feature_names is not None and len(set(self.feature_names)) != len(self.feature_names):
-            raise ValueError(f"feature_names has a name twice: {', '.join(self.feature_names)}")
-
-    def _check_kept_alarm(self) -> None:
-        """Convert the numbers of an alarm to floats; a ValueError if they are invalid."""
-        raise NotImplementedError
+        if names is not None:
+            if len(names) != self.n_features:
+                raise ValueError(f"there are {len(names)} feature_names for {self.n_features} columns")
+            refuse_equal_names(names, "feature_names")
 
     def __reduce__(self) -> tuple[object, ...]:
         parts = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -121,13 +120,7 @@ class Inference:
         """Samples per frame."""
         return self.evidence.framing.window
 
-    def read(
-        self,
-        X: npt.ArrayLike,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-    ) -> Sequences:
+    def read(self, X: Data, lengths: Rows = None, sequence_id: Rows = None, dt: Rows = None) -> Sequences:
         """Read sequences with the columns of the model."""
         self.check_names(X)
         sequences = as_sequences(X, lengths, sequence_id, dt)
@@ -136,17 +129,13 @@ class Inference:
             raise ValueError(f"X has {n_columns} features, but Model is expecting {self.n_features} features as input")
         return sequences
 
-    def check_names(self, X: npt.ArrayLike) -> None:
+    def check_names(self, X: Data) -> None:
         """Raise ValueError if columns differ in name or order from training."""
-        names = feature_names_of(X)
-        if names is not None and self.feature_names is not None:
-            problem = names_mismatch(names, self.feature_names)
-            if problem is not None and set(self.feature_names) <= set(names):
-                problem += (
-                    "; use X[list(model.feature_names)], or the functions of drhmm.dataframes, which find them by name"
-                )
-            if problem is not None:
-                raise ValueError(problem)
+        names, expected = feature_names_of(X), self.feature_names
+        if names is None or expected is None or names == expected:
+            return
+        remedy = "; use X[list(model.feature_names)], or the functions of drhmm.dataframes, which find them by name"
+        raise ValueError(names_mismatch(names, expected) + (remedy if set(expected) <= set(names) else ""))
 
     def check_novelty(self) -> None:
         """Raise ValueError if the model has no state for the unknown."""
@@ -216,13 +205,7 @@ class Inference:
 
     @by_name
     def log_ratios(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-        n_threads: int | None = None,
+        self, X: Data, *, lengths: Rows = None, sequence_id: Rows = None, dt: Rows = None, n_threads: int | None = None
     ) -> Array:
         """Log evidence log w_i(y_t), (T, S), up to a constant per row.
 
@@ -230,19 +213,14 @@ class Inference:
         NaN where a time step is missing. `drhmm.recursion` accepts it. Arguments as in `predict_proba`.
         """
         sequences = self.read(X, lengths, sequence_id, dt)
-        evidence = self.evidence.log_ratios(
-            sequences.samples, sequences.unbroken, thread_count(n_threads), sequences.is_single
-        )
-        return sequences.restore(evidence)
+        return sequences.restore(self._evidence(sequences, thread_count(n_threads), with_novelty=False))
 
     def _evidence(self, sequences: Sequences, threads: int, with_novelty: bool) -> Array:
         """Evidence of known states, (T, S), or of all, (T, S + 1) with the unknown last."""
-        if not with_novelty:
-            return self.evidence.log_ratios(sequences.samples, sequences.unbroken, threads, sequences.is_single)
-        self.check_novelty()
-        return self.evidence.log_ratios_with_novelty(
-            sequences.samples, sequences.unbroken, threads, sequences.is_single
-        )
+        if with_novelty:
+            self.check_novelty()
+        log_ratios = self.evidence.log_ratios_with_novelty if with_novelty else self.evidence.log_ratios
+        return log_ratios(sequences.samples, sequences.unbroken, threads, sequences.is_single)
 
     def _recurse(
         self, name: str, evidence: Array, sequences: Sequences, threads: int, *lag: int, on: _core.Chain | None = None
@@ -281,11 +259,11 @@ class Inference:
     @by_name
     def predict_proba(
         self,
-        X: npt.ArrayLike,
+        X: Data,
         *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
+        lengths: Rows = None,
+        sequence_id: Rows = None,
+        dt: Rows = None,
         method: Method = "smooth",
         lag: int | None = None,
         n_threads: int | None = None,
@@ -328,7 +306,7 @@ class Inference:
 
     def _checked(
         self,
-        X: npt.ArrayLike,
+        X: Data,
         lengths: Any,
         sequence_id: Any,
         dt: Any,
@@ -355,11 +333,11 @@ class Inference:
     @by_name
     def predict(
         self,
-        X: npt.ArrayLike,
+        X: Data,
         *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
+        lengths: Rows = None,
+        sequence_id: Rows = None,
+        dt: Rows = None,
         method: PathMethod = "smooth",
         lag: int | None = None,
         novelty_label: Any = None,
@@ -413,13 +391,7 @@ class Inference:
 
     @by_name
     def gain(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-        n_threads: int | None = None,
+        self, X: Data, *, lengths: Rows = None, sequence_id: Rows = None, dt: Rows = None, n_threads: int | None = None
     ) -> float:
         """Log-likelihood gain per time step over a model without transitions.
 

@@ -24,7 +24,7 @@ from .data.checks import (
 )
 from .data.known_rows import LEARNED_ROWS, sketch_of
 from .data.labels import UNKNOWN, Codes, as_labels, encode, read_labels, warn_of_shuffled_rows
-from .data.sequences import Sequences, as_sequences, feature_names_of
+from .data.sequences import Data, Rows, Sequences, as_sequences, feature_names_of
 from .evidence.pooled import PooledEvidence
 from .features.context import LONGEST_WINDOW
 from .features.frames import learn_framing, random_state_of
@@ -326,13 +326,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
 
     @with_own_threads
     def fit(
-        self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
+        self, X: Data, y: Rows = None, *, lengths: Rows = None, sequence_id: Rows = None, sample_weight: Rows = None
     ) -> DensityRatioHMM:
         """Learn from sequences.
 
@@ -418,13 +412,13 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
 
     def partial_fit(
         self,
-        X: npt.ArrayLike,
+        X: Data,
         y: npt.ArrayLike,
         classes: npt.ArrayLike | None = None,
         *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
+        lengths: Rows = None,
+        sequence_id: Rows = None,
+        sample_weight: Rows = None,
     ) -> DensityRatioHMM:
         """Learn from one more labelled block of whole sequences.
 
@@ -451,10 +445,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
             self._model_for(X)
         if classes is not None and not np.array_equal(np.unique(classes), partial.model.classes):
             given, known = np.unique(classes).tolist(), partial.model.classes.tolist()
-            if not partial.statistics.mass.any():
-                missing = "kernel centres must come from all of them"
-                raise ValueError(f"the first block has the classes {known}, but classes are {given}: {missing}")
-            raise ValueError(f"classes are {given}, but the first block had the classes {known}")
+            raise ValueError(f"classes are {given}, but the first block had the classes {known}; it must have all")
         self._check_parameters()
         sequences = partial.model.read(X, lengths, sequence_id)
         codes = encode(as_labels(y, sequences), partial.model.classes, sequences)

@@ -15,7 +15,7 @@ from ._inference import METHODS, PATH_METHODS, Inference, Method, PathMethod
 from .data.checks import Array, thread_count
 from .data.columns import remembered_step
 from .data.labels import renamed
-from .data.sequences import Sequences
+from .data.sequences import Data, Rows, Sequences
 from .data.times import Step, StepSeconds
 from .evidence.pooled import PooledEvidence
 from .evidence.unknown import Excursions, NoveltyEvidence
@@ -129,10 +129,10 @@ class Model(Inference):
     array(['home', 'road', 'work'], dtype='<U4')
     """
 
-    def _check_kept_alarm(self) -> None:
-        from .live.alarms import Alarm
-
-        object.__setattr__(self, "kept_alarm", Alarm.from_numbers(self, self.kept_alarm).numbers())
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.own_alarm is not None:  # with valid numbers
+            object.__setattr__(self, "kept_alarm", self.own_alarm.numbers())
 
     def summary(self) -> str:
         """Summarise the model as text; a notebook shows tables.
@@ -158,13 +158,7 @@ class Model(Inference):
 
     @by_name
     def novelty_score(
-        self,
-        X: npt.ArrayLike,
-        *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
-        n_threads: int | None = None,
+        self, X: Data, *, lengths: Rows = None, sequence_id: Rows = None, dt: Rows = None, n_threads: int | None = None
     ) -> Array:
         """Evidence for the unknown at each time step: log w_* in nats, (T,).
 
@@ -182,7 +176,7 @@ class Model(Inference):
             score = np.clip(1 - estimates.sum(axis=1), 0.0, 1.0)
         return sequences.restore(score)
 
-    def novelty_columns(self, X: Any, *, lengths: Any = None, sequence_id: Any = None, dt: Any = None) -> Array:
+    def novelty_columns(self, X: Data, *, lengths: Rows = None, sequence_id: Rows = None, dt: Rows = None) -> Array:
         """Attribute the `novelty_score` of each time step to the columns, (T, d).
 
         Gaussians contribute the exact parts of the squared distance, kernels the difference when a column is left out.
@@ -205,11 +199,11 @@ class Model(Inference):
     @by_name
     def novelty_proba(
         self,
-        X: npt.ArrayLike,
+        X: Data,
         *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
+        lengths: Rows = None,
+        sequence_id: Rows = None,
+        dt: Rows = None,
         method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
         n_threads: int | None = None,
@@ -226,12 +220,12 @@ class Model(Inference):
 
     def explain(
         self,
-        X: npt.ArrayLike,
+        X: Data,
         frame: int | tuple[int, int],
         *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
+        lengths: Rows = None,
+        sequence_id: Rows = None,
+        dt: Rows = None,
         n_threads: int | None = None,
     ) -> Explanation:
         """Explain the label of a time step by the parts of its log odds.
@@ -263,11 +257,11 @@ class Model(Inference):
 
     def rank_columns(
         self,
-        X: npt.ArrayLike,
+        X: Data,
         *,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
+        lengths: Rows = None,
+        sequence_id: Rows = None,
+        dt: Rows = None,
         n_frames: int = 200,
         random_state: Any = None,
         n_threads: int | None = None,
@@ -291,14 +285,14 @@ class Model(Inference):
 
     def suggest_labels(
         self,
-        X: npt.ArrayLike,
+        X: Data,
         y: Any = None,
         *,
         n: int = 10,
         length: int = 10,
-        lengths: npt.ArrayLike | None = None,
-        sequence_id: npt.ArrayLike | None = None,
-        dt: npt.ArrayLike | None = None,
+        lengths: Rows = None,
+        sequence_id: Rows = None,
+        dt: Rows = None,
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> list[Suggestion]:
@@ -338,9 +332,9 @@ class Model(Inference):
         normal: Any = None,
         *,
         step: Step | None = None,
-        lengths: Any = None,
-        sequence_id: Any = None,
-        dt: Any = None,
+        lengths: Rows = None,
+        sequence_id: Rows = None,
+        dt: Rows = None,
         n_threads: int | None = None,
     ) -> Alarm:
         """Set up an alarm for the unknown with a given rate of false alarms.
@@ -410,9 +404,11 @@ class Model(Inference):
     @property
     def own_alarm(self) -> Alarm | None:
         """The alarm from `with_alarm`."""
+        if self.kept_alarm is None:
+            return None
         from .live.alarms import Alarm
 
-        return None if self.kept_alarm is None else Alarm.from_numbers(self, self.kept_alarm)
+        return Alarm.from_numbers(self, self.kept_alarm)
 
     def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
         """Start a live sequence; answers come `lag` time steps later.

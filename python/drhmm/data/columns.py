@@ -275,10 +275,8 @@ def values_by_name(sample: Mapping[str, Any], names: Sequence[str] | None) -> li
     return [float("nan") if sample[name] is None else sample[name] for name in names]
 
 
-def names_mismatch(names: tuple[str, ...], expected: tuple[str, ...]) -> str | None:
-    """Describe how columns differ from those of training; None if they agree."""
-    if names == expected:
-        return None
+def names_mismatch(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
+    """Describe how columns differ from those of training."""
     missing = [name for name in expected if name not in names]
     extra = [name for name in names if name not in expected]
     odd = ((missing, "missing"), (extra, "never seen in training"))

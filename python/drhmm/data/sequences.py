@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,12 @@ from .checks import (
     refuse_masked,
 )
 from .columns import check_text, refuse_equal_names
+
+#: Samples: an array, a table, or a list of these; see `Model.predict_proba`.
+Data: TypeAlias = npt.ArrayLike
+
+#: One value per row or per sequence, as the argument explains; or None.
+Rows: TypeAlias = npt.ArrayLike | None
 
 
 @dataclass(slots=True)  # a frozen class would take three times as long to create
