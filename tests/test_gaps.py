@@ -26,15 +26,11 @@ class TestMissingFrames:
         filled, rows = reference.fill_gaps(log_ratios, dt)
         return log_ratios, transmat, startprob, dt, filled, rows
 
-    def test_filter(self, problem):
+    @pytest.mark.parametrize("name", ["filter", "smooth"])
+    def test_posteriors(self, problem, name):
         log_ratios, transmat, startprob, dt, filled, rows = problem
-        expected = reference.filter(filled, transmat, startprob)[rows]
-        assert_allclose(recursion.filter(log_ratios, transmat, startprob, dt=dt), expected, atol=1e-12)
-
-    def test_smooth(self, problem):
-        log_ratios, transmat, startprob, dt, filled, rows = problem
-        expected = reference.smooth(filled, transmat, startprob)[rows]
-        assert_allclose(recursion.smooth(log_ratios, transmat, startprob, dt=dt), expected, atol=1e-12)
+        expected = getattr(reference, name)(filled, transmat, startprob)[rows]
+        assert_allclose(getattr(recursion, name)(log_ratios, transmat, startprob, dt=dt), expected, atol=1e-12)
 
     def test_fixed_lag_counts_frames(self, problem):
         log_ratios, transmat, startprob, dt, filled, rows = problem

@@ -13,19 +13,14 @@ def test_the_area_is_that_of_scikit_learn():
     assert scores(truth, probabilities).auc == pytest.approx(roc_auc_score(truth, probabilities), abs=1e-12)
 
 
-def test_perfect_probabilities_have_no_error():
-    result = scores(np.array([0, 0, 1, 1]) == 1, np.array([0.1, 0.2, 0.8, 0.9]))
-    assert (result.auc, result.eer) == (1.0, 0.0)
-
-
-def test_probabilities_upside_down_are_always_wrong():
-    result = scores(np.array([0, 0, 1, 1]) == 1, np.array([0.9, 0.8, 0.2, 0.1]))
-    assert (result.auc, result.eer) == (0.0, 1.0)
-
-
-def test_equal_probabilities_are_a_coin():
-    result = scores(np.array([0, 0, 1, 1, 1]) == 1, np.full(5, 0.3))
-    assert (result.auc, result.eer) == (0.5, 0.5)
+@pytest.mark.parametrize(
+    ("probabilities", "auc", "eer"),
+    [([0.1, 0.2, 0.8, 0.9], 1.0, 0.0), ([0.9, 0.8, 0.2, 0.1], 0.0, 1.0), ([0.3, 0.3, 0.3, 0.3], 0.5, 0.5)],
+    ids=["perfect", "upside down", "a coin"],
+)
+def test_perfect_reversed_and_equal_probabilities(probabilities, auc, eer):
+    result = scores(np.array([0, 0, 1, 1]) == 1, np.array(probabilities))
+    assert (result.auc, result.eer) == (auc, eer)
 
 
 def test_the_equal_error_rate_of_a_curve_drawn_by_hand():

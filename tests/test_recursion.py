@@ -43,13 +43,11 @@ class TestEnumeration:
 
 @pytest.mark.parametrize("n_states", [2, 3, 4])
 class TestPairwiseRatiosOfThePaper:
-    def test_filter(self, engine, n_states):
+    def test_filter_and_smooth(self, engine, n_states):
         problem = evidence_problem(6, 7, n_states, missing=0)
-        assert_allclose(engine.filter(*problem), reference.pairwise_smooth(*problem)[0], atol=1e-13)
-
-    def test_smooth(self, engine, n_states):
-        problem = evidence_problem(7, 7, n_states, missing=0)
-        assert_allclose(engine.smooth(*problem), reference.pairwise_smooth(*problem)[1], atol=1e-13)
+        filtered, smoothed = reference.pairwise_smooth(*problem)
+        assert_allclose(engine.filter(*problem), filtered, atol=1e-13)
+        assert_allclose(engine.smooth(*problem), smoothed, atol=1e-13)
 
 
 # Spread 1 stays in double; 300 and 5000 leave its range and repeat in the wider number type.

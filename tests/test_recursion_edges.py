@@ -180,87 +180,58 @@ class TestAMillionLoudFrames:
         assert_array_equal(counts[LEFT_RIGHT == 0], 0)
 
 
+E, A, P = evidence_problem(0, 10, 3, missing=0)
+SOME_NAN = np.where((np.arange(10)[:, None] == 7) & (np.arange(3) == 2), np.nan, E)
+WRAPPING = np.array([2**63, 2**63, 10], dtype=np.uint64)
+
+REFUSED = {
+    "evidence of one dimension": ((E[:, 0], A, P), {}, r"log_ratios must have two dimensions.*\(10,\)"),
+    "a list of equal sequences": (([E, E], A, P), {}, r"log_ratios .* in one array and give their lengths"),
+    "a list of sequences": (([E, E[:7]], A, P), {}, r"log_ratios .* in one array and give their lengths"),
+    "no evidence": ((None, A, P), {}, r"log_ratios must have two dimensions \(rows, columns\), got None"),
+    "empty evidence": ((np.empty((0, 3)), A, P), {}, "log_ratios is empty"),
+    "a row with some NaN": ((SOME_NAN, A, P), {}, "NaN at row 7, column 2"),
+    "transmat of another size": ((E, np.eye(2), P), {}, r"transmat must have shape \(3, 3\), got \(2, 2\)"),
+    "a row that does not sum to one": (
+        (E, [[1, 0, 0], [0.5, 0.4, 0], [0, 0, 1]], P),
+        {},
+        "transmat: the sum of row 1 is 0.9, not 1",
+    ),
+    "a negative transition": (
+        (E, [[1.5, -0.5, 0], [0, 1, 0], [0, 0, 1]], P),
+        {},
+        "transmat has -0.5 at column 1 of row 0",
+    ),
+    "startprob with NaN": ((E, A, [np.nan, 0.5, 0.5]), {}, "startprob has nan at column 0"),
+    "lengths that do not sum": ((E, A, P), {"lengths": [4, 5]}, "lengths sum to 9, but there are 10 rows"),
+    "lengths whose sum wraps around": ((E, A, P), {"lengths": WRAPPING}, "lengths sum to 18446744073709551626"),
+    "an empty sequence": ((E, A, P), {"lengths": [4, 0, 6]}, "sequence 1 has length 0"),
+    "lengths that are no integers": ((E, A, P), {"lengths": [4.5, 5.5]}, "lengths must be a one-dimensional sequence"),
+    "zero threads": ((E, A, P), {"n_threads": 0}, "n_threads must be at least 1, got 0"),
+    "absurdly many threads": ((E, A, P), {"n_threads": 2**40}, "n_threads must be at most 4096"),
+}
+
+
 class TestBadInput:
     """One clear exception each, raised before anything is computed."""
 
-    @pytest.fixture
-    def problem(self):
-        return evidence_problem(0, 10, 3, missing=0)
+    @pytest.mark.parametrize(("arguments", "options", "message"), REFUSED.values(), ids=REFUSED.keys())
+    def test_is_refused(self, arguments, options, message):
+        with pytest.raises(ValueError, match=message):
+            recursion.smooth(*arguments, **options)
 
-    def test_evidence_of_one_dimension(self, problem):
-        with pytest.raises(ValueError, match=r"log_ratios must have two dimensions.*\(10,\)"):
-            recursion.smooth(problem[0][:, 0], *problem[1:])
+    def test_a_row_that_nearly_sums_to_one_counts_as_if_it_did(self):
+        nearly = A * [[1 + 1e-9], [1], [1 - 1e-9]]
+        assert_allclose(recursion.smooth(E, nearly, P), recursion.smooth(E, A, P), rtol=1e-13)
 
-    @pytest.mark.parametrize("second", [10, 7], ids=["as long", "shorter"])
-    def test_a_list_of_sequences_is_told_of_lengths(self, problem, second):
-        with pytest.raises(ValueError, match=r"log_ratios .* in one array and give their lengths"):
-            recursion.smooth([problem[0], problem[0][:second]], *problem[1:])
-
-    def test_no_evidence(self, problem):
-        with pytest.raises(ValueError, match=r"log_ratios must have two dimensions \(rows, columns\), got None"):
-            recursion.smooth(None, *problem[1:])
-
-    def test_empty_evidence(self, problem):
-        with pytest.raises(ValueError, match="log_ratios is empty"):
-            recursion.smooth(np.empty((0, 3)), *problem[1:])
-
-    def test_transmat_of_another_size(self, problem):
-        with pytest.raises(ValueError, match=r"transmat must have shape \(3, 3\), got \(2, 2\)"):
-            recursion.smooth(problem[0], np.eye(2), problem[2])
-
-    def test_transmat_row_that_does_not_sum_to_one(self, problem):
-        with pytest.raises(ValueError, match=r"transmat: the sum of row 1 is 0.9, not 1"):
-            recursion.smooth(problem[0], [[1, 0, 0], [0.5, 0.4, 0], [0, 0, 1]], problem[2])
-
-    def test_a_row_that_nearly_sums_to_one_counts_as_if_it_did(self, problem):
-        nearly = problem[1] * [[1 + 1e-9], [1], [1 - 1e-9]]
-        assert_allclose(recursion.smooth(problem[0], nearly, problem[2]), recursion.smooth(*problem), rtol=1e-13)
-
-    def test_negative_transition(self, problem):
-        with pytest.raises(ValueError, match=r"transmat has -0.5 at column 1 of row 0"):
-            recursion.smooth(problem[0], [[1.5, -0.5, 0], [0, 1, 0], [0, 0, 1]], problem[2])
-
-    def test_startprob_with_nan(self, problem):
-        with pytest.raises(ValueError, match="startprob has nan at column 0"):
-            recursion.smooth(problem[0], problem[1], [np.nan, 0.5, 0.5])
-
-    def test_lengths_that_do_not_sum(self, problem):
-        with pytest.raises(ValueError, match="lengths sum to 9, but there are 10 rows"):
-            recursion.smooth(*problem, lengths=[4, 5])
-
-    def test_an_empty_sequence(self, problem):
-        with pytest.raises(ValueError, match="sequence 1 has length 0"):
-            recursion.smooth(*problem, lengths=[4, 0, 6])
-
-    def test_lengths_that_are_not_integers(self, problem):
-        with pytest.raises(ValueError, match="lengths must be a one-dimensional sequence of integers"):
-            recursion.smooth(*problem, lengths=[4.5, 5.5])
-
-    def test_a_row_with_some_nan(self, problem):
-        problem[0][7, 2] = np.nan
-        with pytest.raises(ValueError, match="NaN at row 7, column 2"):
-            recursion.smooth(*problem)
-
-    def test_negative_lag(self, problem):
+    def test_negative_lag(self):
         with pytest.raises(ValueError, match="lag must be at least 0, got -1"):
-            recursion.fixed_lag(*problem, lag=-1)
+            recursion.fixed_lag(E, A, P, lag=-1)
 
-    def test_zero_threads(self, problem):
-        with pytest.raises(ValueError, match="n_threads must be at least 1, got 0"):
-            recursion.smooth(*problem, n_threads=0)
-
-    def test_absurdly_many_threads(self, problem):
-        with pytest.raises(ValueError, match="n_threads must be at most 4096"):
-            recursion.smooth(*problem, n_threads=2**40)
-
-    def test_lengths_whose_sum_wraps_around(self, problem):
-        with pytest.raises(ValueError, match="lengths sum to 18446744073709551626"):
-            recursion.smooth(*problem, lengths=np.array([2**63, 2**63, 10], dtype=np.uint64))
-
-    def test_threads_from_the_environment(self, problem, monkeypatch):
+    def test_threads_from_the_environment(self, monkeypatch):
         monkeypatch.setenv("DRHMM_NUM_THREADS", "many")
         with pytest.raises(ValueError, match="DRHMM_NUM_THREADS must be a positive integer up to 4096, got 'many'"):
-            recursion.smooth(*problem)
+            recursion.smooth(E, A, P)
 
 
 class TestPathsPastUnreachableStates:

@@ -173,13 +173,10 @@ class TestStates:
         with pytest.raises(ValueError, match="n_states is 9, but there are only 5 complete frames"):
             DensityRatioHMM(9).fit(X[:5])
 
-    def test_no_labels_and_no_number_of_states(self):
+    @pytest.mark.parametrize("y", [None, np.full(300, -1)])
+    def test_no_known_label_and_no_number_of_states(self, y):
         with pytest.raises(ValueError, match="n_states is needed where no time step is labelled"):
-            DensityRatioHMM().fit(X)
-
-    def test_all_labels_unknown_and_no_number_of_states(self):
-        with pytest.raises(ValueError, match="n_states is needed where no time step is labelled"):
-            DensityRatioHMM().fit(X, np.full(300, -1))
+            DensityRatioHMM().fit(X, y)
 
 
 class TestPartialFit:
