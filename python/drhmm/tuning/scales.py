@@ -135,30 +135,10 @@ class HeldOutSmoothing:
     """A judge of held-out evidence: minus the log posterior of true states.
 
     Sequences without a change of state cannot reveal overconfidence and are left out, as are frames of a class that no
-    other fold has.
-
-    Parameters
-    ----------
-    codes : array of shape (T,)
-        True states; -1 where a frame is not to be judged.
-    lengths : list of int
-        Lengths of the sequences.
-    transmat, startprob : arrays
-        Transition and start probabilities, not tempered.
-    scales : array of shape (1,) or (M,), or None
-        Given scales: one for all members together, or one for each.
-    temper : float or None
-        The temper, if given.
-    n_threads : int
-        Threads.
-    learns_shift : bool
-        Whether the prior shift is learned with the scales.
-    kind : {"smooth", "filter", "frame"}
-        The judged posteriors: smoothed, filtered, or those of single frames without the chain.
-    prior : array of shape (S,), optional
-        Class shares, for single frames.
-    stages : Durations, optional
-        Durations other than geometric: the chain is then not tempered, and the loss has no derivatives.
+    other fold has. ``codes`` (T,) are true states, -1 where a frame is not to be judged; ``transmat`` and ``startprob``
+    are not tempered. ``scales``, (1,) for all members together or (M,), and ``temper`` are None where they are learned.
+    ``prior`` (S,) is needed for single frames. With ``stages``, the chain is not tempered, and the loss has no
+    derivatives.
     """
 
     def __init__(
