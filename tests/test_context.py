@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import drhmm
 from drhmm import DensityRatioHMM, _core, recursion
+from drhmm.data.sequences import as_sequences
 from drhmm.evidence.pool_members import ContextMember
 from drhmm.evidence.pooled import pooled_evidence
 from drhmm.features.context import N_KERNELS, Context, learn_context, rows_ahead
 from drhmm.features.frames import learn_framing
+from drhmm.learning.block_sums import Statistics
 from drhmm.reference import context as reference
 
 RANDOM = np.random.default_rng(0)
@@ -173,6 +177,15 @@ class TestModel:
         whole = DensityRatioHMM(**FAST).partial_fit(X, y, classes=[0, 1], lengths=[300] * 4).model_
         assert set(more.evidence.members) == set(whole.evidence.members)
         assert np.mean(more.predict(X) == y) == pytest.approx(np.mean(whole.predict(X) == y), abs=0.02)
+
+    def test_blocks_of_a_model_with_look_ahead_alone_have_its_sums(self, fitted):
+        X, y = waves(300, 0)
+        evidence = fitted.model_.evidence
+        both, alone = (
+            Statistics.of(one, as_sequences(X), y, None) for one in (evidence, replace(evidence, context=None))
+        )
+        assert_array_equal(alone.sums["ahead"]["moment"], both.sums["ahead"]["moment"])
+        assert "context" not in alone.sums
 
     def test_weights_of_zero_leave_rows_out_of_the_sums(self):
         X, y = waves(800, 0)

@@ -302,12 +302,12 @@ def _fit_sample(
 
 def _statistics(
     ddf: dd.DataFrame, columns: Columns, evidence: Any, first: DensityRatioHMM, weights: Array | None
-) -> Statistics:
+) -> Statistics | None:
     """Add up the statistics of all partitions by a tree of tasks."""
     task, merge = dask.delayed(statistics_of, pure=True), dask.delayed(Statistics.merged, pure=True)
     shared = dask.delayed(evidence, traverse=False)
     level: list[Delayed] = [task(part, columns, shared, first.classes_, weights) for part in ddf.to_delayed()]
     while len(level) > 1:
         level = [merge(level[k : k + SPLIT_EVERY]) for k in range(0, len(level), SPLIT_EVERY)]
-    total: Statistics = level[0].compute()
+    total: Statistics | None = level[0].compute()
     return total

@@ -128,10 +128,10 @@ def read(frame: pd.DataFrame, columns: Columns) -> tuple[Sequences, npt.NDArray[
 
 def statistics_of(
     frame: pd.DataFrame, columns: Columns, evidence: PooledEvidence, classes: npt.NDArray[Any], weights: Array | None
-) -> Statistics:
-    """Return the statistics of a partition of whole sequences."""
+) -> Statistics | None:
+    """Return the statistics of a partition of whole sequences, None without rows."""
     if len(frame) == 0:
-        return Statistics.nothing(evidence)
+        return None
     rows, labels, _ = read(settled(frame), columns)
     # A gap in time ends a sequence, as the states within it are unknown.
     sequences = as_sequences(rows.samples, rows.unbroken)

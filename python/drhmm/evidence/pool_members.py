@@ -312,12 +312,6 @@ class ContextMember(FrozenArrays):
         estimates: Array = self.columns(features) @ np.vstack([self.intercept, self.coefficients])
         return estimates
 
-    def sums(self, features: Array, targets: Array, weights: Array) -> Sums:
-        """F^T W F, F^T W M and 1^T W M."""
-        columns = self.columns(features)
-        weighted = columns * weights[:, None]
-        return {"gram": weighted.T @ columns, "moment": weighted.T @ targets, "mass": weights @ targets}
-
     def learned_from(self, sums: Sums) -> Any:
         """Return the member with these sums; the intercept is free."""
         theta = self.solution(sums, self.ridge)
@@ -365,7 +359,8 @@ def _whitening(covariances: Array, ridge: Array) -> Array:
     raise ValueError("frames spread too far for Gaussians: standardise the columns")
 
 
-Member = KernelMember | AdditiveMember | GaussianMember | ContextMember | AheadMember
+FrameMember = KernelMember | AdditiveMember | GaussianMember
+Member = FrameMember | ContextMember | AheadMember
 
 #: The kinds of members by name, in the order of summation.
 KINDS: dict[str, type[Member]] = {

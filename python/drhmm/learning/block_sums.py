@@ -12,10 +12,10 @@ import numpy as np
 
 from ..chain.durations import Stays
 from ..chain.transitions import ChainRules, count_transitions, tempered
-from ..data.checks import Array, Integers, Lengths, as_json, read_only
+from ..data.checks import Array, as_json, read_only
 from ..data.labels import Codes
 from ..data.sequences import Sequences
-from ..evidence.pool_members import AheadMember, ContextMember, KernelMember, Sums, added
+from ..evidence.pool_members import ContextMember, KernelMember, Sums, added
 from ..evidence.pooled import PooledEvidence, warn_of_far_classes
 from ..features.frames import complete_rows
 from ..model import Model
@@ -42,48 +42,32 @@ class Statistics:
     @classmethod
     def of(cls, evidence: PooledEvidence, sequences: Sequences, codes: Codes, weights: Array | None) -> Statistics:
         """Return the statistics of one block of whole sequences for given members."""
-        frames = evidence.framing.frames(sequences.samples, sequences.unbroken)
+        samples, lengths = sequences.samples, sequences.unbroken
+        frames = evidence.framing.frames(samples, lengths)
         rows = np.flatnonzero(complete_rows(frames))
+        frames, targets = np.ascontiguousarray(frames[rows]), np.eye(evidence.n_states)[codes]
         given = np.ones(len(rows)) if weights is None else np.ascontiguousarray(weights[rows])
-        counts = count_transitions(codes, sequences.unbroken, evidence.n_states)
-        stays = Stays.of(codes, sequences.unbroken)
-        sums = cls._of_frames(evidence, np.ascontiguousarray(frames[rows]), codes[rows], given, *counts, stays)
-        if evidence.past is not None:
-            targets = np.eye(evidence.n_states)[codes[rows]]
-            sums.sums.update(sums_of_context(evidence, sequences.samples, sequences.unbroken, rows, targets, given))
-        return sums
-
-    @classmethod
-    def nothing(cls, evidence: PooledEvidence) -> Statistics:
-        """Return empty statistics."""
-        frames, no_codes = np.empty((0, evidence.framing.window * evidence.framing.n_columns)), np.empty(0, np.int64)
-        counts = np.zeros((evidence.n_states, evidence.n_states)), np.zeros(evidence.n_states)
-        return cls._of_frames(evidence, frames, no_codes, np.empty(0), *counts, Stays.of(no_codes, []))
-
-    @classmethod
-    def _of_frames(
-        cls,
-        evidence: PooledEvidence,
-        frames: Array,
-        codes: Codes,
-        weights: Array,
-        counts: Array,
-        starts: Array,
-        stays: Stays,
-    ) -> Statistics:
-        targets = np.eye(evidence.n_states)[codes]
         sums = {
-            name: member.sums(np.empty((0, len(member.center))), np.empty((0, evidence.n_states)), np.empty(0))
-            if isinstance(member, ContextMember)
-            else member.sums(frames, targets, weights)
+            name: member.sums(frames, targets[rows], given)
             for name, member in evidence.members.items()
+            if not isinstance(member, ContextMember)
         }
-        return cls(sums, weights @ targets, counts, starts, stays)
+        member = evidence.context or evidence.ahead
+        if evidence.past is not None and member is not None:
+            everywhere = np.zeros(len(samples))
+            everywhere[rows] = given
+            found = context_sums(evidence.past, member, samples, lengths, targets, everywhere)
+            sums |= {name: found[name] for name in found if name in evidence.members}
+        counts = count_transitions(codes, lengths, evidence.n_states)
+        return cls(sums, given @ targets[rows], *counts, Stays.of(codes, lengths))
 
     @classmethod
-    def merged(cls, parts: Iterable[Statistics]) -> Statistics:
-        """Add up the statistics of several blocks."""
-        first, *others = parts
+    def merged(cls, parts: Iterable[Statistics | None]) -> Statistics | None:
+        """Add up the statistics of several blocks; None is an empty one."""
+        found = [part for part in parts if part is not None]
+        if len(found) < 2:
+            return found[0] if found else None
+        first, *others = found
         return cls(
             {name: added([first.sums[name], *(other.sums[name] for other in others)]) for name in first.sums},
             sum((other.mass for other in others), start=first.mass),
@@ -100,14 +84,14 @@ class PartialFit:
     model: Model
     rules: ChainRules
     settings: Mapping[str, Any]
-    statistics: Statistics
+    statistics: Statistics | None = None
 
     @classmethod
     def begin(cls, model: Model, rules: ChainRules, settings: Mapping[str, Any]) -> PartialFit:
         """Start without statistics, with the choices of a model of the first block."""
         if model.stages is None:
             rules = rules.without_shapes
-        return cls(model, rules, copy.deepcopy(dict(settings)), Statistics.nothing(pooled_evidence_of(model)))
+        return cls(model, rules, copy.deepcopy(dict(settings)))
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         """Raise ValueError for a setting that differs from the first block."""
@@ -120,14 +104,14 @@ class PartialFit:
                     "the first block; fit or a clone starts again"
                 )
 
-    def add(self, statistics: Statistics) -> PartialFit:
+    def add(self, statistics: Statistics | None) -> PartialFit:
         """Return a copy with one more block."""
         total = Statistics.merged([self.statistics, statistics])
-        if not total.mass.sum() > 0:
+        if statistics is None or total is None or not total.mass.sum() > 0:
             raise ValueError("there is no complete frame with a weight to learn from")
         prior = read_only(total.mass / total.mass.sum())
         evidence = pooled_evidence_of(self.model)
-        if evidence.is_kernels_alone and self.statistics.mass.any():  # the first block has been used to choose settings
+        if evidence.is_kernels_alone and self.statistics is not None:  # the first block chose settings
             mass, moment = statistics.mass, statistics.sums[KernelMember.NAME]["moment"]
             reach = np.where(mass > 0, moment.sum(axis=0) / np.where(mass > 0, mass, 1), np.inf)
             warn_of_far_classes(reach, self.model.classes)
@@ -151,18 +135,6 @@ class PartialFit:
             tempering=tempering,
         )
         return replace(self, model=model, statistics=total)
-
-
-def sums_of_context(
-    evidence: PooledEvidence, samples: Array, lengths: Lengths, rows: Integers, targets: Array, weights: Array
-) -> dict[str, Sums]:
-    """Return the sums of context members over the complete frames at `rows`."""
-    assert evidence.past is not None
-    assert evidence.context is not None
-    everywhere = np.zeros((len(samples), targets.shape[1])), np.zeros(len(samples))
-    everywhere[0][rows], everywhere[1][rows] = targets, weights
-    found = context_sums(evidence.past, evidence.context, samples, lengths, *everywhere)
-    return {name: found[name] for name in (ContextMember.NAME, AheadMember.NAME) if name in evidence.members}
 
 
 def pooled_evidence_of(model: Model) -> PooledEvidence:

@@ -23,9 +23,9 @@ from ..data.checks import (
 from ..evidence.pool_members import (
     VARIANCE_SHARE,
     AdditiveMember,
+    FrameMember,
     GaussianMember,
     KernelMember,
-    Member,
     Sums,
     added,
 )
@@ -75,7 +75,7 @@ class MemberSource(Learner, BaseEstimator):  # type: ignore[misc]
         check_number(self.floor, "floor", low=0, high=1, high_open=True)
         thread_count(self.n_threads)
 
-    def _begin(self, task: Task, search: bool = True) -> tuple[Member, Array | None]:
+    def _begin(self, task: Task, search: bool = True) -> tuple[FrameMember, Array | None]:
         """Set up a member before its sums; also return held-out ratios of a search."""
         raise NotImplementedError
 
@@ -102,12 +102,12 @@ class MemberSource(Learner, BaseEstimator):  # type: ignore[misc]
         return fitted, self._held_out(member, task, sums) if needs_folds else held_out
 
     @staticmethod
-    def _sums(member: Member, task: Task, folds: Any = None) -> list[Sums]:
+    def _sums(member: FrameMember, task: Task, folds: Any = None) -> list[Sums]:
         """Return the sums of each fold, or of all frames."""
         parts = [task] if folds is None else [task.rows(task.folds == fold) for fold in folds]
         return [member.sums(part.frames, part.targets, part.weights) for part in parts]
 
-    def _held_out(self, member: Member, task: Task, sums: list[Sums]) -> Array:
+    def _held_out(self, member: FrameMember, task: Task, sums: list[Sums]) -> Array:
         """Log ratios of the drawn frames of each fold, learned on the other folds."""
         judged = task.judged
         held_out = np.empty_like(judged.targets)
@@ -127,7 +127,7 @@ class MemberSource(Learner, BaseEstimator):  # type: ignore[misc]
         """Return held-out log ratios for new targets; only the sums are learned again."""
         return self._held_out(self.member_, task, self._sums(self.member_, task, np.unique(task.folds)))
 
-    def _log_ratios(self, member: Member, frames: Array) -> Array:
+    def _log_ratios(self, member: FrameMember, frames: Array) -> Array:
         return frame_log_ratios(member, self.prior_, float(self.floor), frames, thread_count(self.n_threads))
 
     def log_ratios(self, frames: Any) -> Array:
@@ -162,7 +162,7 @@ class Additive(MemberSource):
     suffice to learn nearly linear evidence, and steps where a sensor switches.
     """
 
-    def _begin(self, task: Task, search: bool = True) -> tuple[Member, Array | None]:
+    def _begin(self, task: Task, search: bool = True) -> tuple[FrameMember, Array | None]:
         return AdditiveMember.before_learning(task.typical_frames, task.targets.shape[1]), None
 
 
