@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -488,6 +489,16 @@ class TestTables:
             dataframes.fit(DensityRatioHMM(**FIXED), ROWS.set_index("when"), label="place", time="when")
         with pytest.raises(ValueError, match=r"df has no column 'when', as it is the index: use df.reset_index"):
             dataframes.predict(remembering, ROWS.set_index("when"))
+
+    def test_a_feature_or_label_that_is_the_index(self, remembering):
+        for name, call in (
+            ("heart", dataframes.predict),
+            ("place", partial(dataframes.suggest_labels, label="place")),
+        ):
+            with pytest.raises(ValueError, match=rf"df has no column '{name}', as it is the index: use df.reset_index"):
+                call(remembering, ROWS.set_index(name))
+        with pytest.raises(ValueError, match=r"heart missing.*; the index of X has it: use X.reset_index\(\)$"):
+            remembering.predict_proba(ROWS.set_index("heart"))
 
     def test_a_column_without_a_value(self):
         with pytest.raises(ValueError, match="no value in column 'speed': every entry is NaN"):

@@ -1287,10 +1287,13 @@ class TestInfo:
             "window=2",
         ):
             assert words in printed
+        assert "learned_rows" not in printed
 
     def test_as_json(self, folder, model, capsys):
         assert main(["info", str(folder / "model.drhmm"), "--json"]) == 0
         content = json.loads(capsys.readouterr().out)
+        assert "learned_rows" in model.settings
+        assert "learned_rows" not in content["settings"]
         assert content["classes"] == model.classes.tolist()
         assert_allclose(content["transmat"], model.transmat)
 

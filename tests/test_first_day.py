@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 
 import matplotlib
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from matplotlib.figure import Figure
 
@@ -120,6 +123,19 @@ def test_a_column_of_dates_among_samples_is_named_with_the_way_out(data, only):
     table = pd.DataFrame({"when": pd.date_range("2026-01-01", periods=len(y), freq="min")})
     table = table if only else table.assign(a=X[:, 0])
     with pytest.raises(ValueError, match=r"column 'when' holds times, 2026-01-01.* at row 0.*time='when'"):
+        DensityRatioHMM(**QUICK).fit(table, y)
+
+
+@pytest.mark.parametrize("only", [True, False])
+@pytest.mark.parametrize("make", [lambda df: df, pl.from_pandas, pa.Table.from_pandas])
+@pytest.mark.parametrize(
+    ("unit", "words"), [("M8[us]", ""), ("m8[us]", ", make seconds of it with .dt.total_seconds()")]
+)
+def test_no_table_makes_samples_of_times(data, only, make, unit, words):
+    X, y = data
+    table = pd.DataFrame({"when": np.arange(len(y)).astype(unit)})
+    table = make(table if only else table.assign(a=X[:, 0]))
+    with pytest.raises(ValueError, match=rf"column 'when' holds times, .*leave it out{re.escape(words)}, or name it"):
         DensityRatioHMM(**QUICK).fit(table, y)
 
 

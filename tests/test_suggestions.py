@@ -105,6 +105,21 @@ def test_tables_have_sequences_and_times():
     assert ((found["who"] == "two") | (found["begin"] >= 600)).all()
 
 
+def test_labels_of_the_remembered_column_are_not_suggested(tmp_path, capsys):
+    df = table()
+    fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), df, label="place", sequence="who", time="time")
+    found = dataframes.suggest_labels(fitted, df, n=40, length=5)
+    assert ((found["who"] == "two") | (found["begin"] >= 600)).all()
+    anywhere = dataframes.suggest_labels(fitted, df.drop(columns="place"), n=40, length=5)
+    assert ((anywhere["who"] == "one") & (anywhere["begin"] < 600)).any()
+    fitted.model_.save(tmp_path / "model.drhmm")
+    df.to_csv(tmp_path / "data.csv", index=False)
+    asked = ["--stretches", "40", "--length", "5"]
+    assert main(["suggest", str(tmp_path / "model.drhmm"), str(tmp_path / "data.csv"), *asked]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert all(row["who"] == "two" or int(row["begin"]) >= 600 for row in rows)
+
+
 def test_the_command_line_writes_what_tables_have(tmp_path, capsys):
     df = table()
     fitted = dataframes.fit(DensityRatioHMM(**SETTINGS), df, label="place", sequence="who", time="time")

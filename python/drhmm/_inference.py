@@ -134,8 +134,7 @@ class Inference:
         names, expected = feature_names_of(X), self.feature_names
         if names is None or expected is None or names == expected:
             return
-        remedy = "; use X[list(model.feature_names)], or the functions of drhmm.dataframes, which find them by name"
-        raise ValueError(names_mismatch(names, expected) + (remedy if set(expected) <= set(names) else ""))
+        raise ValueError(names_mismatch(names, expected, getattr(getattr(X, "index", None), "names", ())))
 
     def check_novelty(self) -> None:
         """Raise ValueError if the model has no state for the unknown."""

@@ -42,17 +42,17 @@ import numpy as np
 import numpy.typing as npt
 
 from .data.checks import thread_count
-from .data.columns import Columns, Role, remembered, remembered_columns
+from .data.columns import Columns, Role, remembered, remembered_columns, remembered_label
 from .data.sequences import NamedColumns, Sequences
 from .data.times import Step, warn_of_times_among_features
 from .data.user_warnings import warn
-from .judging import evaluation, explanation, suggestions
+from .judging import evaluation, explanation
 from .judging.evaluation import Evaluation
 from .judging.explanation import ColumnRanking, Explanation
 from .model import Method, Model, PathMethod
 from .tables.results import refuse_results, results
 from .tables.rows import as_frame, fitted_model, index_of, narwhals, plain, read_rows, read_sequences, values_of
-from .tables.stretches import refuse_owner, stretches
+from .tables.stretches import refuse_owner, stretches, suggested
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame, IntoDataFrameT
@@ -385,7 +385,8 @@ def suggest_labels(
     n, length, random_state
         As in `drhmm.Model.suggest_labels`.
     label : str, optional
-        The column of the labels so far, null if unknown: labelled rows are not suggested.
+        The column of the labels so far, null if unknown: labelled rows are not suggested. By default that stored in the
+        model, if `df` has it.
 
     Returns
     -------
@@ -393,13 +394,11 @@ def suggest_labels(
         The sequence, if there is a sequence column; ``begin`` and ``last`` as times, or row numbers without a time
         column; ``state`` and ``uncertainty``, the label and uncertainty of a `drhmm.Suggestion`.
     """
-    nw, fitted, frame = narwhals(), fitted_model(model), as_frame(df)
-    named = {"sequence": sequence, "time": time, "step": step, "features": features}
+    fitted, frame = fitted_model(model), as_frame(df)
+    label = remembered_label(fitted, frame.columns) if label is None else label
+    named = {"label": label, "sequence": sequence, "time": time, "step": step, "features": features}
     sequences, columns = read_rows(fitted, frame, **named)
-    refuse_owner(columns, "begin", "last", "state", "uncertainty")
     y = None if label is None else values_of(frame[label])
-    found = suggestions.suggest_labels(fitted, sequences, y, n, length, random_state, thread_count(n_threads))
-    states = plain(fitted.classes[[fitted.labels.index(one.label) for one in found]])
-    entries = {"state": (states, None), "uncertainty": ([one.uncertainty for one in found], nw.Float64)}
-    result: IntoDataFrameT = stretches(frame, sequences, columns, found, {}, entries)
+    asked = (n, length, random_state, thread_count(n_threads))
+    result: IntoDataFrameT = suggested(fitted, frame, sequences, columns, y, *asked)
     return result

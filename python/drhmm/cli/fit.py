@@ -206,7 +206,7 @@ def _chosen(estimator: DensityRatioHMM) -> str:
             f"{estimator.sigma_:.3g} and rho {estimator.rho_:.3g} (held-out squared loss {selection.loss[best]:.4f})"
         )
     scales = ", ".join(f"{name} {scale:.3g}" for name, scale in estimator.member_scales_.items())
-    parts.append(f"evidence scales {scales} and temper {estimator.transition_temper_:.3g} by {estimator.scale_reason_}")
+    parts.append(f"evidence scales {scales}, temper {estimator.transition_temper_:.3g} ({estimator.scale_reason_})")
     if estimator.model_.stages is not None:
         parts.append("stages of the states " + ", ".join(map(str, estimator.model_.stages.sizes)))
     if estimator.unlabelled_reason_:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 
 from ..data.checks import thread_count
-from ..data.columns import remembered_columns
+from ..data.columns import remembered_label
 from ..files import model_file as io
-from ..judging.suggestions import suggest_labels
 from ..tables.rows import narwhals
-from ..tables.stretches import refuse_owner, stretches
+from ..tables.stretches import suggested
 from .columns import columns_of
 from .csv_file import arrow
 from .output import check_output, write_table
@@ -20,18 +19,8 @@ def run(options: argparse.Namespace) -> None:
     """Write one row for every suggested stretch."""
     check_output(options.output, options.model, options.data)
     model, table = io.load(options.model), Table(options)
-    known = remembered_columns(model).get("label")
-    label = options.label or (known if known in table.names else None)
-    columns = columns_of(options, table, model, label)
-    refuse_owner(columns, "begin", "last", "state", "uncertainty")
-    kept = [name for name in (columns.sequence, columns.time) if name is not None]
-    sequences, _, labels, passed = table.load(columns, kept)
-    threads = thread_count(options.threads)
-    found = suggest_labels(model, sequences, labels, options.stretches, options.length, options.seed, threads)
-    nw = narwhals()
-    entries = {
-        "state": ([str(one.label) for one in found], nw.String),
-        "uncertainty": ([one.uncertainty for one in found], nw.Float64),
-    }
-    frame = nw.from_native(arrow().table(passed), eager_only=True)
-    write_table(options.output, stretches(frame, sequences, columns, found, {}, entries))
+    columns = columns_of(options, table, model, options.label or remembered_label(model, table.names))
+    sequences, _, labels, kept = table.load(columns, [name for name in (columns.sequence, columns.time) if name])
+    frame = narwhals().from_native(arrow().table(kept), eager_only=True)
+    asked = (options.stretches, options.length, options.seed, thread_count(options.threads))
+    write_table(options.output, suggested(model, frame, sequences, columns, labels, *asked))

@@ -40,6 +40,12 @@ def remembered_columns(model: Model) -> dict[str, str]:
     return {role: name for role, name in columns.items() if name is not None} if isinstance(columns, dict) else {}
 
 
+def remembered_label(model: Model, names: Sequence[Any]) -> str | None:
+    """Return the stored label column if a table has it."""
+    label = remembered_columns(model).get("label")
+    return label if label in names else None
+
+
 @dataclass(frozen=True)
 class Columns:
     """The columns of a table by role, and the time of one step (None: the default)."""
@@ -114,7 +120,7 @@ class Columns:
         for role, name in (("label", label), ("sequence", sequence), ("time", time)):
             if name is not None:
                 _check_there(name, names, table, index, role, says_role=False)
-        chosen = features_of(model, names, features, marks, table, by_place)
+        chosen = features_of(model, names, features, marks, table, index, by_place)
         check_text([*chosen, *marks], table)
         step = remembered_step(model) if step is None and time is not None else step
         return cls(tuple(chosen), label, sequence, time, checked_step(step, time))
@@ -196,13 +202,14 @@ def features_of(
     features: Sequence[str] | None,
     marks: Sequence[str] = (),
     table: str = "df",
+    index: Sequence[Any] = (),
     by_place: bool = False,
 ) -> list[str]:
     """Return the feature columns in the order of training."""
     if features is None and model.feature_names is not None:
         missing = [name for name in model.feature_names if name not in names]
         if missing:
-            there = no_column(missing[0], names)
+            there = no_column(missing[0], names, index)
             raise TableError(
                 f"{table} has {there}. The model was learned from {missing[0]!r}",
                 on_command_line=f"there is {there}. The model needs {missing[0]!r}",
@@ -210,7 +217,7 @@ def features_of(
         return list(model.feature_names)
     chosen = [name for name in names if name not in marks] if features is None else as_names(features)
     for name in chosen:
-        _check_there(name, names, table, (), "features", says_role=False)
+        _check_there(name, names, table, index, "features", says_role=False)
     if len(chosen) != model.n_features or len(set(chosen)) != len(chosen):
         listed = ", ".join(map(str, chosen))
         raise TableError(
@@ -275,14 +282,17 @@ def values_by_name(sample: Mapping[str, Any], names: Sequence[str] | None) -> li
     return [float("nan") if sample[name] is None else sample[name] for name in names]
 
 
-def names_mismatch(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
-    """Describe how columns differ from those of training."""
+def names_mismatch(names: tuple[str, ...], expected: tuple[str, ...], index: Sequence[Any] = ()) -> str:
+    """Describe how columns differ from those of training, and the way out."""
     missing = [name for name in expected if name not in names]
     extra = [name for name in names if name not in expected]
     odd = ((missing, "missing"), (extra, "never seen in training"))
     problem = " and ".join(f"{_shown(some)} {what}" for some, what in odd if some) or "another order"
     said = f"the columns of X are {_shown(names)} ({problem})"
-    return f"{said}; the model was learned from {_shown(expected)}, in this order"
+    remedy = "; use X[list(model.feature_names)], or the functions of drhmm.dataframes, which find them by name"
+    if missing:
+        remedy = "; the index of X has it: use X.reset_index()" if missing[0] in index else ""
+    return f"{said}; the model was learned from {_shown(expected)}, in this order{remedy}"
 
 
 def columns_named(which: npt.ArrayLike, names: Sequence[str] | None) -> str:

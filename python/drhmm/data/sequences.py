@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, TypeAlias
@@ -189,9 +189,13 @@ def as_array(values: Any) -> Any:
     """Convert a table to an array, with NaN for missing values."""
     if not is_table(values):
         return values
+    names = column_names(values) or ()
+    if hasattr(values, "select") and not hasattr(values, "iloc"):
+        # polars makes numbers of times, and Arrow raises errors of its own.
+        _refuse_text_and_times([np.asarray(values[name][:1]) for name in names if names.count(name) == 1], names)
     array = np.asarray(values)
-    if array.dtype.kind in "OUSM" and array.ndim == 2:
-        _refuse_text_and_dates(array, column_names(values) or ())
+    if array.dtype.kind in "OUSMm" and array.ndim == 2:
+        _refuse_text_and_times(array.T, names)
     if array.dtype == object and hasattr(values, "isna"):
         # numpy cannot convert pandas.NA to a number.
         array = array.copy()
@@ -199,9 +203,9 @@ def as_array(values: Any) -> Any:
     return array
 
 
-def _refuse_text_and_dates(array: npt.NDArray[Any], names: Sequence[Any]) -> None:
-    """Raise ValueError for text or dates among samples, naming column and row."""
-    for name, column in zip(names, array.T, strict=True):
+def _refuse_text_and_times(columns: Iterable[npt.NDArray[Any]], names: Sequence[Any]) -> None:
+    """Raise ValueError for text or times among samples, naming column and row."""
+    for name, column in zip(names, columns, strict=True):
         for row, value in enumerate(column):
             if isinstance(value, str | bytes):
                 raise ValueError(
@@ -209,9 +213,11 @@ def _refuse_text_and_dates(array: npt.NDArray[Any], names: Sequence[Any]) -> Non
                     "convert it to numbers"
                 )
             if isinstance(value, date | timedelta | np.datetime64 | np.timedelta64):
+                is_duration = isinstance(value, timedelta | np.timedelta64)
+                seconds = "make seconds of it with .dt.total_seconds(), " if is_duration else ""
                 raise ValueError(
-                    f"column {name!r} holds times, {value!s} at row {row}, and samples are numbers: leave it out, or "
-                    f"name it as the times of rows, in drhmm.dataframes.fit(estimator, df, time={name!r})"
+                    f"column {name!r} holds times, {value!s} at row {row}, and samples are numbers: leave it out, "
+                    f"{seconds}or name it as the times of rows, in drhmm.dataframes.fit(estimator, df, time={name!r})"
                 )
 
 

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..data.columns import Columns, TableError
 from ..data.sequences import Sequences
-from .rows import narwhals
+from ..judging.suggestions import suggest_labels
+from ..model import Model
+from .rows import narwhals, plain
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -49,3 +52,19 @@ def stretches(
 def _taken(column: nw.Series[Any], rows: list[int]) -> tuple[list[Any], Any]:
     """Return values of a column at some rows, and its type."""
     return column[rows].to_list(), column.dtype
+
+
+def suggested(
+    model: Model,
+    frame: nw.DataFrame[Any],
+    sequences: Sequences,
+    columns: Columns,
+    labels: npt.NDArray[Any] | None,
+    *asked: Any,
+) -> Any:
+    """Make a table of the stretches to label next, the most helpful first."""
+    refuse_owner(columns, "begin", "last", "state", "uncertainty")
+    found = suggest_labels(model, sequences, labels, *asked)
+    states = plain(model.classes[[model.labels.index(one.label) for one in found]])
+    entries = {"state": (states, None), "uncertainty": ([one.uncertainty for one in found], narwhals().Float64)}
+    return stretches(frame, sequences, columns, found, {}, entries)
