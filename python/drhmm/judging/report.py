@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from ..data.columns import remembered_columns
 from ..data.labels import UNKNOWN
 from ..plotting import calibration, sequence, transitions
-from ..plotting.roc import roc_of_classes
+from ..plotting.chains import numbered_map, written_share
+from ..plotting.curves import roc_of_classes
 from ..plotting.style import literal
-from ..plotting.transitions import numbered_map, written_share
 from ..version import __version__
 from .evaluation import SMALLEST, Evaluation
 from .summary import Summary, chain_of, column_names_of, mean_stays

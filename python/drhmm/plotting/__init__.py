@@ -43,17 +43,11 @@ try:
 except ImportError as error:
     raise ImportError(f'pictures need matplotlib: pip install "drhmm[plot]" ({error})') from None
 
-from .alarms import alarms
-from .calibration import calibration, calibration_error
-from .durations import durations
-from .evidence import evidence
-from .explanation import explanation, ranking
-from .ratio_map import ratio_map
-from .roc import equal_error_rate, roc
-from .sequence import sequence
-from .state_numbers import state_numbers
+from .chains import durations, ratio_map, transitions
+from .curves import calibration, calibration_error, equal_error_rate, roc
+from .results import explanation, ranking, state_numbers
 from .style import COLORS
-from .transitions import transitions
+from .timelines import alarms, evidence, sequence
 
 __all__ = [
     "COLORS",

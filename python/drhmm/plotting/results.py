@@ -1,7 +1,8 @@
-"""Explanations and rankings of columns as bars."""
+"""Explanations, rankings of columns, and numbers of states."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,10 @@ from .style import axes_or_new, color, literal
 
 if TYPE_CHECKING:
     from ..judging.explanation import ColumnRanking, Explanation
+    from ..judging.number_of_states import StateNumbers
 
 #: The most bars of columns; the last one sums all others.
-MOST_BARS = 15
+MOST_COLUMNS = 15
 
 
 def _bars(ax: Axes | None, values: Mapping[str, float]) -> Axes:
@@ -33,10 +35,10 @@ def _bars(ax: Axes | None, values: Mapping[str, float]) -> Axes:
 def _largest(columns: Mapping[str, float]) -> dict[str, float]:
     """Return the columns with the largest contributions and the sum of all others."""
     ordered = sorted(columns.items(), key=lambda item: -abs(item[1]))
-    if len(ordered) <= MOST_BARS:
+    if len(ordered) <= MOST_COLUMNS:
         return dict(ordered)
-    rest = ordered[MOST_BARS - 1 :]
-    return {**dict(ordered[: MOST_BARS - 1]), f"{len(rest)} other columns": sum(value for _, value in rest)}
+    rest = ordered[MOST_COLUMNS - 1 :]
+    return {**dict(ordered[: MOST_COLUMNS - 1]), f"{len(rest)} other columns": sum(value for _, value in rest)}
 
 
 def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
@@ -73,4 +75,37 @@ def ranking(ranked: ColumnRanking, *, ax: Axes | None = None) -> Axes:
     """
     axes = _bars(ax, _largest(ranked.columns))
     axes.set_xlabel("mean absolute contribution of a column to the log odds, nats")
+    return axes
+
+
+def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:
+    """Draw the held-out gain by number of states, with errors and the choice.
+
+    A ring marks the chosen number; the bars are standard errors of differences to the largest gain.
+
+    Parameters
+    ----------
+    numbers : StateNumbers
+        The result of `drhmm.select_states`.
+    """
+    axes = axes_or_new(ax, 6, 3.6)
+    axes.errorbar(
+        numbers.candidates, numbers.gains, yerr=numbers.difference_errors, fmt="o-", color=color(0), linewidth=1.2
+    )
+    chosen = numbers.candidates.tolist().index(numbers.n_states)
+    axes.plot(
+        numbers.n_states,
+        numbers.gains[chosen],
+        "o",
+        markersize=14,
+        markerfacecolor="none",
+        markeredgecolor=color(1),
+        markeredgewidth=2,
+        label=f"{numbers.n_states} state" + "s" * (numbers.n_states > 1),
+    )
+    axes.set_xticks(numbers.candidates.tolist())
+    axes.set_xlabel("number of states")
+    axes.set_ylabel("gain of a held-out frame, nats")
+    axes.set_title(textwrap.fill(numbers.reason, 70), loc="left", fontsize=9)
+    axes.legend(frameon=False, fontsize=9, loc="lower right")
     return axes
