@@ -9,7 +9,7 @@ from neonatal.babies import CHANNELS, CONDITIONS, TEMPERATURES
 from neonatal.vital_signs import monitor
 from numpy.testing import assert_allclose, assert_array_equal
 
-from drhmm.datasets.processes import places, relax, wander
+from drhmm.datasets.plant import places, relax, wander
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from drhmm.data.checks import Array
-from drhmm.datasets.processes import relax, wander
+from drhmm.datasets.plant import relax, wander
 
 Signals = dict[str, Array]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from drhmm.data.checks import Array, check_integer, check_number
-from drhmm.datasets.processes import places, wander
+from drhmm.datasets.plant import places, wander
 from drhmm.features.frames import random_state_of
 
 from . import events

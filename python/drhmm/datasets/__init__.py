@@ -23,9 +23,8 @@ array([0, 1, 0, 1])
 
 from __future__ import annotations
 
-from .accelerometer import accelerometer
 from .plant import FAULTS, sensors
-from .sequences import FREQUENCIES, blobs, markov_chain, moons, rings, sines, sines_training
+from .sequences import FREQUENCIES, accelerometer, blobs, markov_chain, moons, rings, sines, sines_training
 
 __all__ = [
     "FAULTS",

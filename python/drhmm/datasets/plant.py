@@ -1,4 +1,4 @@
-"""Correlated sensors of a plant, with faults."""
+"""Correlated sensors of a plant with faults, and the random processes behind them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data.checks import Array, check_choice, check_integer
-from .processes import places, wander
+from ..features.frames import random_state_of
 
 #: Kinds of faults: an offset, a slow drift, a constant value, two exchanged sensors, more noise, and a signal without
 #: relation to the others.
@@ -25,6 +25,41 @@ DURATIONS = (60, 240)
 GAP = 120
 
 
+def relax(target: Array, start: float, time_constant: float) -> Array:
+    """x_t = x_{t-1} + (target_t - x_{t-1}) / time_constant from x_{-1} = start."""
+    from scipy.signal import lfilter
+
+    decay = max(1 - 1 / max(time_constant, 1.0), 0.1)
+    out: Array = lfilter([1 - decay], [1, -decay], target, zi=[decay * start])[0]
+    return out
+
+
+def wander(random: np.random.RandomState, n_samples: int, time_constant: float, deviation: float) -> Array:
+    """Stationary AR(1) around 0 with a standard deviation and correlation time."""
+    decay = max(1 - 1 / time_constant, 0.1)
+    noise = random.standard_normal(n_samples) * np.sqrt(1 - decay**2) / (1 - decay)
+    return deviation * relax(noise, random.standard_normal(), time_constant)
+
+
+def places(
+    random: np.random.RandomState, durations: Array, n_samples: int, kept_free: list[tuple[int, int]], gap: int
+) -> list[tuple[int, int]]:
+    """Random intervals, `gap` apart; a duration is left out after a hundred tries."""
+    taken = list(kept_free)
+    found = []
+    for duration in durations.astype(np.int64):
+        for _ in range(100):
+            if duration >= n_samples:
+                break
+            begin = int(random.randint(0, n_samples - duration))
+            end = begin + int(duration)
+            if all(end + gap <= other_begin or begin >= other_end + gap for other_begin, other_end in taken):
+                taken.append((begin, end))
+                found.append((begin, end))
+                break
+    return sorted(found)
+
+
 def sensors(
     n_samples: int,
     *,
@@ -34,7 +69,7 @@ def sensors(
     plant: int = 0,
     random_state: Any = None,
 ) -> tuple[Array, npt.NDArray[Any]]:
-    """Samples of sensors on a few common processes, with labelled faults.
+    """Samples of sensors on a few common processes; labels are faults or "normal".
 
     Parameters
     ----------
@@ -50,22 +85,13 @@ def sensors(
         Seed of the mixtures: samples of the same plant belong together.
     random_state : int, RandomState or None
         Seed of everything else.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, n_sensors)
-        Samples.
-    y : ndarray of str, shape (n_samples,)
-        The fault of each sample, or "normal".
     """
-    from sklearn.utils import check_random_state
-
     check_integer(n_samples, "n_samples", low=1)
     check_integer(n_sensors, "n_sensors", low=2)
     check_integer(n_events, "n_events", low=0)
     for fault in faults:
         check_choice(fault, "faults", FAULTS)
-    random = check_random_state(random_state)
+    random = random_state_of(random_state)
     mixture = np.random.RandomState(plant).normal(size=(N_FACTORS, n_sensors))
     mixture *= np.sqrt(1 - NOISE**2) / np.linalg.norm(mixture, axis=0)
     factors = np.column_stack([wander(random, n_samples, CORRELATION_TIME, 1.0) for _ in range(N_FACTORS)])

@@ -10,10 +10,15 @@ import numpy.typing as npt
 from ..data.checks import Array, as_startprob, as_transmat, check_integer, check_number
 from ..features.frames import random_state_of
 
-__all__ = ["blobs", "markov_chain", "moons", "rings", "sines", "sines_training"]
-
 #: Angular frequencies of the three regimes of the paper's toy problem.
 FREQUENCIES = (0.2, 0.4, 0.6)
+
+#: Activities: steps per second, amplitude and share of the second harmonic.
+ACTIVITIES = ("rest", "walk", "stairs", "run")
+CADENCES, SIZES, HARMONICS = np.array([0.0, 1.6, 1.9, 2.7]), np.array([0.0, 0.3, 0.3, 0.6]), np.array([0, 0, 0.8, 0.4])
+
+#: Samples per second, and the variation of the speed of steps from sample to sample.
+RATE, JITTER = 25.0, 0.1
 
 
 def markov_chain(
@@ -59,25 +64,18 @@ def _drawn_stays(n_samples: int, n_states: int, durations: Any, random: np.rando
 def moons(
     n_samples: int = 1000, *, noise: float = 0.1, stay: float = 0.95, random_state: Any = None
 ) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Points on two interleaved half circles, one per state.
+    """Points on two interleaved half circles of radius 1, one per state.
 
     Parameters
     ----------
     n_samples : int
         Length of the sequence.
     noise : float
-        Standard deviation of the noise around the half circles of radius 1.
+        Standard deviation of the noise around the half circles.
     stay : float
         Probability of staying in a state.
     random_state : int, RandomState or None
         Seed.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2)
-        Points.
-    y : ndarray of shape (n_samples,)
-        States 0 and 1.
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
@@ -130,20 +128,8 @@ def sines(
 
     y_t = sin(f t) + noise, with f = 0.2, 0.4 or 0.6 by regime, and regimes that change with probability 1 - stay.
 
-    Parameters
-    ----------
-    n_samples, noise, stay, random_state
-        As in `moons`.
-    durations : (int, int), optional
-        The shortest and the longest stay in a regime, instead of `stay`: all lengths between them, both included, are
-        equally probable. The end of the sequence cuts the last stay.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 1)
-        The signal.
-    y : ndarray of shape (n_samples,)
-        The regime of each sample: 0, 1 or 2.
+    Instead of `stay`, `durations` can be the shortest and the longest stay in a regime: all lengths between them, both
+    included, are equally probable. The end of the sequence cuts the last stay. Other arguments as in `moons`.
     """
     check_number(noise, "noise", low=0)
     random = random_state_of(random_state)
@@ -167,3 +153,23 @@ def sines_training(
     signals = [np.sin(f * time) + noise * random.standard_normal(len(time)) for f in FREQUENCIES]
     labels = [np.full(len(time), regime, dtype=np.int64) for regime in range(len(FREQUENCIES))]
     return [signal[:, None] for signal in signals], labels
+
+
+def accelerometer(
+    n_samples: int = 4000, *, noise: float = 0.2, stay: float = 0.99, random_state: Any = None
+) -> tuple[Array, npt.NDArray[np.str_]]:
+    """Simulate acceleration in three directions, 25 samples per second.
+
+    The activities of the person differ in the rhythm and in the shape of waves: one sample hardly tells them apart.
+
+    X (n_samples, 3) is the acceleration forward, sideways and up, y is "rest", "walk", "stairs" or "run". Arguments as
+    in `moons`; the waves have amplitudes up to 0.6.
+    """
+    check_number(noise, "noise", low=0)
+    random = random_state_of(random_state)
+    codes = sticky_chain(n_samples, len(ACTIVITIES), stay, random)
+    phase = np.cumsum(2 * np.pi * CADENCES[codes] / RATE * (1 + JITTER * random.standard_normal(n_samples)))
+    forward, sideways = 0.5 * np.cos(phase), 0.4 * np.sin(phase / 2)
+    up = np.sin(phase) + HARMONICS[codes] * np.sin(2 * phase + 1)
+    waves = SIZES[codes][:, None] * np.column_stack([forward, sideways, up])
+    return waves + noise * random.standard_normal((n_samples, 3)), np.array(ACTIVITIES)[codes]
