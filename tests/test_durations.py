@@ -10,10 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from drhmm import _core
 from drhmm.chain.durations import Durations, stages_of
-from drhmm.chain.native_chain import native_chain
 from drhmm.chain.unknown_state import Novelty
 from drhmm.exceptions import ImpossibleDataError
-from drhmm.recursion import expect, run
+from drhmm.recursion import expect, native_chain, run
 from drhmm.reference import durations as dense
 from drhmm.reference import recursion as reference
 from problems import transition_matrix

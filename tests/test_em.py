@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from drhmm import DensityRatioHMM, _core, recursion
-from drhmm.chain.native_chain import native_chain
 from drhmm.chain.transitions import chain_rules
 from drhmm.datasets import blobs, moons, rings
 from drhmm.learning.em import run_em
@@ -19,6 +18,7 @@ from drhmm.learning.training_frames import TrainingFrames
 from drhmm.learning.unlabelled import FEWEST_DRAWN, PIECE, _drawn
 from drhmm.ratios import FromDensities, LeastSquares
 from drhmm.ratios.learner import Task
+from drhmm.recursion import native_chain
 from drhmm.reference import features as reference_features
 from drhmm.reference import recursion as reference
 from drhmm.tuning.folds import contiguous_folds

@@ -7,7 +7,7 @@ from cases import evidence
 from table import REST, Row, has, measured
 
 from drhmm import recursion
-from drhmm.chain.native_chain import native_chain
+from drhmm.recursion import native_chain
 
 
 def smoothing_peers(problem):

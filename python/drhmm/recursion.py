@@ -47,10 +47,12 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from .chain.durations import Durations
 from .chain.transitions import stationary_distribution
-from .chain.unknown_state import none_known
+from .chain.unknown_state import Novelty, none_known
 from .data.checks import (
     Array,
+    Cores,
     Integers,
     Lengths,
     Steps,
@@ -62,6 +64,7 @@ from .data.checks import (
     check_integer,
     thread_count,
 )
+from .data.sequences import Data, Rows
 from .exceptions import ImpossibleDataError
 
 #: The largest difference between finite log ratios of a frame beside forbidden transitions.
@@ -87,15 +90,37 @@ __all__ = [
 ]
 
 
+def native_chain(
+    transmat: Array,
+    startprob: Array,
+    stages: Durations | None = None,
+    novelty: Novelty | None = None,
+    prior: Array | None = None,
+) -> _core.Chain:
+    """Build the chain of a model; the unknown returns to known states by `prior`."""
+    if novelty is None or prior is None:
+        if stages is None:
+            return _core.Chain(transmat, startprob)
+        return _core.Chain(transmat, startprob, stages.sizes, stages.stay, stages.skip)
+    start = novelty.startprob(startprob)
+    if stages is None:
+        return _core.Chain(novelty.transmat(transmat, prior), start)
+    back = np.repeat(prior / prior.sum() / novelty.duration / stages.sizes, stages.sizes)
+    return _core.Chain(
+        transmat, start, stages.sizes, stages.stay, stages.skip, novelty.rate, 1 - 1 / novelty.duration, back
+    )
+
+
 def _problem(
-    log_ratios: Any, transmat: Any, startprob: Any, lengths: Any, dt: Any = None
-) -> tuple[_core.Chain, Array, Lengths, Steps | None]:
+    log_ratios: Any, transmat: Any, startprob: Any, lengths: Any, dt: Any, n_threads: Cores
+) -> tuple[_core.Chain, Array, Lengths, Steps | None, int]:
+    """Check the arguments of `filter`."""
     evidence = as_matrix(log_ratios, "log_ratios", ". Join several sequences in one array and give their lengths")
     n_frames, n_states = evidence.shape
     if n_frames == 0 or n_states == 0:
         raise ValueError(f"log_ratios is empty: shape {evidence.shape}")
     chain = _core.Chain(as_transmat(transmat, n_states), as_startprob(startprob, n_states))
-    return chain, evidence, as_lengths(lengths, n_frames), as_steps(dt, n_frames)
+    return chain, evidence, as_lengths(lengths, n_frames), as_steps(dt, n_frames), thread_count(n_threads)
 
 
 def _raise(report: tuple[int, int, int, int], lengths: Lengths) -> None:
@@ -133,24 +158,16 @@ def raise_failure(outcome: int, sequence: int, frame: int, row: int, column: int
 
 
 def filter(  # noqa: A001
-    log_ratios: npt.ArrayLike,
-    transmat: npt.ArrayLike,
-    startprob: npt.ArrayLike,
-    *,
-    lengths: npt.ArrayLike | None = None,
-    dt: npt.ArrayLike | None = None,
-    n_threads: int | None = None,
+    log_ratios: Data, transmat: Data, startprob: Data, *, lengths: Rows = None, dt: Rows = None, n_threads: Cores = None
 ) -> Array:
-    """Posterior of each state given the past and the present.
+    """Posterior given the past and the present: p(x_t = i | y_1..y_t), (T, S).
 
     Parameters
     ----------
     log_ratios : array of shape (T, S)
         Evidence, see the module.
-    transmat : array of shape (S, S)
-        Transition probabilities; rows sum to 1.
-    startprob : array of shape (S,)
-        Probabilities of the first state.
+    transmat, startprob : array of shape (S, S), array of shape (S,)
+        Transition probabilities, whose rows sum to 1, and probabilities of the first state.
     lengths : sequence of int, optional
         Lengths of the sequences that `log_ratios` holds one after the other; one sequence by default.
     dt : array of int, shape (T,), optional
@@ -158,97 +175,67 @@ def filter(  # noqa: A001
     n_threads : int, optional
         Threads over sequences; all cores by default.
 
-    Returns
-    -------
-    ndarray of shape (T, S)
-        p(x_t = i | y_1..y_t); rows sum to 1.
-
     Raises
     ------
     ImpossibleDataError
         If the evidence of a time step excludes every state that is possible there.
     """
-    return run("filter", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
+    return run("filter", *_problem(log_ratios, transmat, startprob, lengths, dt, n_threads))
 
 
 def smooth(
-    log_ratios: npt.ArrayLike,
-    transmat: npt.ArrayLike,
-    startprob: npt.ArrayLike,
-    *,
-    lengths: npt.ArrayLike | None = None,
-    dt: npt.ArrayLike | None = None,
-    n_threads: int | None = None,
+    log_ratios: Data, transmat: Data, startprob: Data, *, lengths: Rows = None, dt: Rows = None, n_threads: Cores = None
 ) -> Array:
     """Posterior of each state given the whole sequence: p(x_t = i | y_1..y_T), (T, S)."""
-    return run("smooth", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
+    return run("smooth", *_problem(log_ratios, transmat, startprob, lengths, dt, n_threads))
 
 
 def fixed_lag(
-    log_ratios: npt.ArrayLike,
-    transmat: npt.ArrayLike,
-    startprob: npt.ArrayLike,
+    log_ratios: Data,
+    transmat: Data,
+    startprob: Data,
     lag: int,
     *,
-    lengths: npt.ArrayLike | None = None,
-    dt: npt.ArrayLike | None = None,
-    n_threads: int | None = None,
+    lengths: Rows = None,
+    dt: Rows = None,
+    n_threads: Cores = None,
 ) -> Array:
     """Posterior given `lag` more time steps: p(x_t = i | y_1..y_min(t+lag, T)).
 
     ``lag=0`` is filtering; a lag of T - 1 or more is smoothing. The lag counts rows, whatever their `dt`. The work per
     row grows with it.
     """
-    problem = _problem(log_ratios, transmat, startprob, lengths, dt)
-    lag = min(check_integer(lag, "lag", low=0), len(problem[1]))
-    return run("fixed_lag", *problem, thread_count(n_threads), lag)
+    problem = _problem(log_ratios, transmat, startprob, lengths, dt, n_threads)
+    return run("fixed_lag", *problem, min(check_integer(lag, "lag", low=0), len(problem[1])))
 
 
 def viterbi(
-    log_ratios: npt.ArrayLike,
-    transmat: npt.ArrayLike,
-    startprob: npt.ArrayLike,
-    *,
-    lengths: npt.ArrayLike | None = None,
-    dt: npt.ArrayLike | None = None,
-    n_threads: int | None = None,
+    log_ratios: Data, transmat: Data, startprob: Data, *, lengths: Rows = None, dt: Rows = None, n_threads: Cores = None
 ) -> npt.NDArray[np.int64]:
     """Most probable path of each sequence: indices of states, shape (T,).
 
     Of equally probable predecessors, the lower index wins. With `dt`, the most probable states at the rows, summed over
     the states in between.
     """
-    return run("viterbi", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
+    return run("viterbi", *_problem(log_ratios, transmat, startprob, lengths, dt, n_threads))
 
 
 def viterbi_log_probability(
-    log_ratios: npt.ArrayLike,
-    transmat: npt.ArrayLike,
-    startprob: npt.ArrayLike,
-    *,
-    lengths: npt.ArrayLike | None = None,
-    dt: npt.ArrayLike | None = None,
-    n_threads: int | None = None,
+    log_ratios: Data, transmat: Data, startprob: Data, *, lengths: Rows = None, dt: Rows = None, n_threads: Cores = None
 ) -> Array:
     """Log probability of the best path with its evidence, shape (sequences,).
 
     max over paths of log p(x_1..x_T) + sum_t log w_{x_t}(y_t), for the evidence as given. Minus `log_likelihood` it is
     the log posterior probability of the path.
     """
-    chain, evidence, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
-    report, _, log_probabilities = _core.viterbi(chain, evidence, parts, thread_count(n_threads), steps)
+    chain, evidence, parts, steps, threads = _problem(log_ratios, transmat, startprob, lengths, dt, n_threads)
+    report, _, log_probabilities = _core.viterbi(chain, evidence, parts, threads, steps)
     _raise(report, parts)
     return log_probabilities
 
 
 def log_likelihood(
-    log_ratios: npt.ArrayLike,
-    transmat: npt.ArrayLike,
-    startprob: npt.ArrayLike,
-    *,
-    lengths: npt.ArrayLike | None = None,
-    dt: npt.ArrayLike | None = None,
-    n_threads: int | None = None,
+    log_ratios: Data, transmat: Data, startprob: Data, *, lengths: Rows = None, dt: Rows = None, n_threads: Cores = None
 ) -> Array:
     """Log likelihood of each sequence, shape (sequences,).
 
@@ -256,7 +243,7 @@ def log_likelihood(
     packages call it score or marginal log likelihood. With ratios to the density of all time steps, it is the gain over
     independent time steps. A missing time step adds 0.
     """
-    return run("log_likelihood", *_problem(log_ratios, transmat, startprob, lengths, dt), thread_count(n_threads))
+    return run("log_likelihood", *_problem(log_ratios, transmat, startprob, lengths, dt, n_threads))
 
 
 def _step_matrices(transmat: Array, steps: Steps | None) -> tuple[Array, npt.NDArray[np.int64] | None]:
@@ -269,37 +256,24 @@ def _step_matrices(transmat: Array, steps: Steps | None) -> tuple[Array, npt.NDA
 
 
 def sample_paths(
-    log_ratios: npt.ArrayLike,
-    transmat: npt.ArrayLike,
-    startprob: npt.ArrayLike,
+    log_ratios: Data,
+    transmat: Data,
+    startprob: Data,
     n_paths: int = 1,
     *,
-    lengths: npt.ArrayLike | None = None,
-    dt: npt.ArrayLike | None = None,
+    lengths: Rows = None,
+    dt: Rows = None,
     random_state: int | np.random.Generator | None = None,
-    n_threads: int | None = None,
+    n_threads: Cores = None,
 ) -> npt.NDArray[np.int64]:
     """Draw whole paths from their posterior.
 
     `smooth` gives probabilities at single time steps. Paths answer questions about several: the number of changes, the
-    longest stay, the first time of a state. They are drawn backwards from filtered posteriors.
-
-    Parameters
-    ----------
-    log_ratios, transmat, startprob, lengths, dt, n_threads
-        As in `filter`.
-    n_paths : int
-        Number of paths.
-    random_state : int, numpy.random.Generator or None
-        Seed, or generator to draw from.
-
-    Returns
-    -------
-    ndarray of shape (n_paths, T)
-        State indices; with `dt`, at the rows.
+    longest stay, the first time of a state. They are drawn backwards from filtered posteriors, with the seed or
+    generator `random_state`. Returns the indices of states, shape (n_paths, T); with `dt`, at the rows.
     """
-    chain, evidence, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
-    threads, n = thread_count(n_threads), check_integer(n_paths, "n_paths", low=1)
+    chain, evidence, parts, steps, threads = _problem(log_ratios, transmat, startprob, lengths, dt, n_threads)
+    n = check_integer(n_paths, "n_paths", low=1)
     uniforms = np.random.default_rng(random_state).random((n, len(evidence)))
     filtered = run("filter", chain, evidence, parts, steps, threads)
     matrix = as_transmat(transmat, evidence.shape[1])
@@ -332,23 +306,16 @@ def _each_sequence(
 
 
 def transition_posteriors(
-    log_ratios: npt.ArrayLike,
-    transmat: npt.ArrayLike,
-    startprob: npt.ArrayLike,
-    *,
-    lengths: npt.ArrayLike | None = None,
-    dt: npt.ArrayLike | None = None,
-    n_threads: int | None = None,
+    log_ratios: Data, transmat: Data, startprob: Data, *, lengths: Rows = None, dt: Rows = None, n_threads: Cores = None
 ) -> Array:
     """p(x_t = i, x_{t+1} = j | y_1..y_T), shape (T - 1, S, S): times of changes.
 
     Exact zeros between the last time step of a sequence and the first of the next. `expected_transitions` gives the sum
     without these (T - 1) S^2 numbers.
     """
-    chain, evidence, parts, steps = _problem(log_ratios, transmat, startprob, lengths, dt)
-    threads, n_states = thread_count(n_threads), evidence.shape[1]
-    filtered = run("filter", chain, evidence, parts, steps, threads)
-    smoothed = run("smooth", chain, evidence, parts, steps, threads)
+    problem = _problem(log_ratios, transmat, startprob, lengths, dt, n_threads)
+    _, evidence, parts, steps, _ = problem
+    n_states, filtered, smoothed = evidence.shape[1], run("filter", *problem), run("smooth", *problem)
     matrix = as_transmat(transmat, n_states)
     powers, which = _step_matrices(matrix, steps)
     # p(i, j) = f_t(i) A_ij s_{t+1}(j) / sum_k f_t(k) A_kj
@@ -373,16 +340,11 @@ def transition_posteriors(
 
 
 def expected_transitions(
-    log_ratios: npt.ArrayLike,
-    transmat: npt.ArrayLike,
-    startprob: npt.ArrayLike,
-    *,
-    lengths: npt.ArrayLike | None = None,
-    n_threads: int | None = None,
+    log_ratios: Data, transmat: Data, startprob: Data, *, lengths: Rows = None, n_threads: Cores = None
 ) -> Array:
     """sum_t p(x_t = i, x_{t+1} = j | y_1..y_T), (S, S), within sequences."""
-    chain, evidence, parts, _ = _problem(log_ratios, transmat, startprob, lengths)
-    return expect(chain, evidence, parts, thread_count(n_threads))[1]
+    chain, evidence, parts, _, threads = _problem(log_ratios, transmat, startprob, lengths, None, n_threads)
+    return expect(chain, evidence, parts, threads)[1]
 
 
 def expect(chain: _core.Chain, evidence: Array, lengths: Lengths, n_threads: int) -> tuple[Array, Array, float]:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import fields
 from math import inf
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ Lengths = list[int]
 Integers = npt.NDArray[np.int64]
 Steps = Integers
 Values = npt.NDArray[Any]
+
+#: A number of threads; None for all cores.
+Cores: TypeAlias = int | None
 
 ROW_SUM_TOLERANCE = 1e-8
 

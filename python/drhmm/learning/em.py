@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..chain.durations import Durations, Stays
-from ..chain.native_chain import native_chain
 from ..chain.transitions import ChainRules, count_transitions
 from ..data.checks import Array
 from ..data.labels import UNKNOWN
 from ..data.user_warnings import warn
-from ..recursion import expect
+from ..recursion import expect, native_chain
 from ..system.progress import Progress, no_progress
 from .training_frames import TrainingFrames
 

@@ -11,7 +11,6 @@ from numpy.random import RandomState
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import _core
-from ..chain.native_chain import native_chain
 from ..data.checks import Array, checked_log_ratios
 from ..data.labels import UNKNOWN
 from ..data.user_warnings import warn
@@ -19,7 +18,7 @@ from ..evidence.pool_members import MOST_JOINT
 from ..ratios.learner import Learner, Refits, Updates, normalised
 from ..ratios.least_squares import EM_RIDGE, Gaussian
 from ..ratios.pool import Pool
-from ..recursion import run
+from ..recursion import native_chain, run
 from ..system.progress import no_progress, progress_bar
 from ..tuning.folds import even_blocks, mean_and_error
 from .em import EMResult, clamped, run_em

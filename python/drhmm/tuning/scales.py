@@ -17,10 +17,9 @@ from scipy.optimize import minimize
 
 from .. import _core
 from ..chain.durations import Durations
-from ..chain.native_chain import native_chain
 from ..chain.transitions import power, tempered, unreachable
 from ..data.checks import LARGEST, Array, Lengths, as_floats, check_number
-from ..recursion import run
+from ..recursion import native_chain, run
 
 #: The approximate number of judged rows, fewer beyond `MANY_CLASSES`, and rows per piece of a long sequence.
 MOST_JUDGED, MANY_CLASSES, PIECE = 20_000, 10, 2000
