@@ -70,12 +70,14 @@ def public_objects():
                 listed, lambda member: inspect.isfunction(member) or inspect.ismethod(member)
             ):
                 if not method.startswith("_") and method not in hidden:
-                    yield f"{name}.{method}", inspect.getdoc(function) + text
+                    own = inspect.getdoc(function)
+                    twin = inspect.getdoc(drhmm.Model) if "see `Model." in own else ""
+                    yield f"{name}.{method}", own + text + twin
 
 
 @pytest.mark.parametrize(("name", "text"), [pytest.param(*pair, id=pair[0]) for pair in public_objects()])
 def test_every_public_function_has_an_example(name, text):
-    """Its own, that of its module, or that of the class of a method."""
+    """Its own, that of its module, or that of the class of a method, of a model for its twin in the estimator."""
     called = [line for line in text.splitlines() if line.lstrip().startswith((">>>", "..."))]
     own = name.rpartition(".")[2]
     assert any(own[0].isupper() or own in line for line in called)

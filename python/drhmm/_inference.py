@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from . import _core, recursion
 from .chain.durations import Durations, check_stages
-from .chain.native_chain import native_chain
 from .chain.transitions import Tempering, tempered
 from .chain.unknown_state import Novelty, among_known
-from .data.checks import Array, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
+from .data.checks import Array, Cores, as_startprob, as_transmat, check_choice, check_integer, read_only, thread_count
 from .data.columns import names_mismatch, refuse_equal_names, step_as_text
 from .data.labels import plain_labels
 from .data.sequences import Data, Rows, Sequences, as_sequences, feature_names_of
@@ -27,6 +26,7 @@ from .evidence.tunings import Tuning
 from .evidence.unknown import NoveltyEvidence
 from .exceptions import ImpossibleDataError
 from .features.frames import complete_rows
+from .recursion import native_chain
 from .system.calls import by_name
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class Inference:
 
     @by_name
     def log_ratios(
-        self, X: Data, *, lengths: Rows = None, sequence_id: Rows = None, dt: Rows = None, n_threads: int | None = None
+        self, X: Data, *, lengths: Rows = None, sequence_id: Rows = None, dt: Rows = None, n_threads: Cores = None
     ) -> Array:
         """Log evidence log w_i(y_t), (T, S), up to a constant per row.
 
@@ -265,7 +265,7 @@ class Inference:
         dt: Rows = None,
         method: Method = "smooth",
         lag: int | None = None,
-        n_threads: int | None = None,
+        n_threads: Cores = None,
     ) -> Array:
         """Probability of each state at each time step.
 
@@ -312,7 +312,7 @@ class Inference:
         method: str,
         methods: tuple[str, ...],
         lag: int | None,
-        n_threads: int | None,
+        n_threads: Cores,
     ) -> tuple[Sequences, int]:
         self.check_method(method, methods, lag)
         sequences = self.read(X, lengths, sequence_id, dt)
@@ -340,7 +340,7 @@ class Inference:
         method: PathMethod = "smooth",
         lag: int | None = None,
         novelty_label: Any = None,
-        n_threads: int | None = None,
+        n_threads: Cores = None,
     ) -> npt.NDArray[Any]:
         """Most probable label of each time step, or the most probable path.
 
@@ -390,7 +390,7 @@ class Inference:
 
     @by_name
     def gain(
-        self, X: Data, *, lengths: Rows = None, sequence_id: Rows = None, dt: Rows = None, n_threads: int | None = None
+        self, X: Data, *, lengths: Rows = None, sequence_id: Rows = None, dt: Rows = None, n_threads: Cores = None
     ) -> float:
         """Log-likelihood gain per time step over a model without transitions.
 

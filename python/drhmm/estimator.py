@@ -22,9 +22,8 @@ from .data.checks import (
     check_number_or_auto,
     thread_count,
 )
-from .data.known_rows import LEARNED_ROWS, sketch_of
 from .data.labels import UNKNOWN, Codes, as_labels, encode, read_labels, warn_of_shuffled_rows
-from .data.sequences import Data, Rows, Sequences, as_sequences, feature_names_of
+from .data.sequences import LEARNED_ROWS, Data, Rows, Sequences, as_sequences, feature_names_of
 from .evidence.pooled import PooledEvidence
 from .features.context import LONGEST_WINDOW
 from .features.frames import learn_framing, random_state_of
@@ -200,20 +199,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     >>> blocks = drhmm.DensityRatioHMM(n_basis=50, random_state=0)
     >>> for rows in (slice(0, 200), slice(200, 400)):
     ...     blocks = blocks.partial_fit(X[rows], y[rows])
-    >>> labels, path = model.predict(new), model.predict(new, method="viterbi", lengths=[100, 200])  # two sequences
-    >>> afterwards, live = model.predict_proba(new), model.predict_proba(new, method="filter")
-    >>> model.log_ratios(new).shape, model.novelty_score(new).shape, model.novelty_proba(new).shape
-    ((300, 3), (300,), (300,))
-    >>> bool(model.explain(new, 100).label == labels[100]), model.rank_columns(new, n_frames=20).n_frames
-    (True, 20)
-    >>> stream = model.stream(alarm=model.alarm(1, per=300, hold_off=30))
-    >>> stream.step(new[0]).shape
-    (3,)
-    >>> again, batch = model.resume(stream.snapshot()), model.resume_batch(model.stream_batch(2).snapshot())
-    >>> summary, stretches = model.summary(), model.suggest_labels(new, n=1)
-    >>> import tempfile, pathlib
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model.save(pathlib.Path(folder, "model.drhmm"))
+    >>> labels = model.predict(new, lengths=[100, 200])  # of two sequences; for more, see `Model`
     """
 
     @by_name
@@ -402,7 +388,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
                 learned = learn_unlabelled(job, random_state)
         recorded = {name: as_json(value) for name, value in self.get_params(deep=False).items()}
         novelty = Novelty(float(self.novelty_rate), float(self.novelty_duration)) if self.novelty else None
-        recorded |= {LEARNED_ROWS: sketch_of(sequences.samples, sequences.lengths)}
+        recorded |= {LEARNED_ROWS: sequences.sketch()}
         recorded |= {UNLABELLED: reason} if reason else {}
         model = model_of(learned, training, framing, classes, feature_names, novelty, recorded)
         if self.novelty and self.novelty_evidence == "calibrated":

@@ -6,24 +6,15 @@ from __future__ import annotations
 class ImpossibleDataError(ValueError):
     """The evidence of a time step contradicts all states that the chain allows.
 
-    Attributes
-    ----------
-    sequence : int
-        Index of the sequence.
-    frame : int
-        Index of the time step within its sequence.
-    row : int
-        Index of the time step among all rows of the call.
+    Its place: ``frame`` counts within the ``sequence``, ``row`` among all rows of the call.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from drhmm import ImpossibleDataError, recursion
-    >>> try:
-    ...     recursion.smooth([[0.0, -np.inf], [-np.inf, 0.0]], np.eye(2), [0.5, 0.5])
-    ... except ImpossibleDataError as error:
-    ...     print(error.sequence, error.frame, error.row)
-    0 1 1
+    >>> from drhmm import recursion
+    >>> recursion.smooth([[0.0, -np.inf], [-np.inf, 0.0]], np.eye(2), [0.5, 0.5])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    drhmm.exceptions.ImpossibleDataError: impossible data: the evidence at time step 1 of sequence 0 (row 1) ...
     """
 
     def __init__(self, sequence: int, frame: int, row: int) -> None:
@@ -47,11 +38,9 @@ class ModelFormatError(ValueError):
     Examples
     --------
     >>> import drhmm
-    >>> try:
-    ...     drhmm.load(drhmm.__file__)
-    ... except drhmm.ModelFormatError:
-    ...     print("no model")
-    no model
+    >>> drhmm.load(drhmm.__file__)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    drhmm.exceptions.ModelFormatError: ...
     """
 
 
@@ -62,9 +51,7 @@ class SnapshotError(ValueError):
     --------
     >>> import drhmm
     >>> X, y = drhmm.datasets.blobs(300, random_state=0)
-    >>> model = drhmm.DensityRatioHMM(random_state=0).fit(X, y).model_
-    >>> try:
-    ...     stream = model.resume(b"of another model")
-    ... except drhmm.SnapshotError:
-    ...     stream = model.stream()
+    >>> drhmm.DensityRatioHMM(random_state=0).fit(X, y).model_.resume(b"of another model")
+    Traceback (most recent call last):
+    drhmm.exceptions.SnapshotError: not a snapshot of drhmm
     """

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._inference import METHODS, PATH_METHODS, Inference, Method, PathMethod
-from .data.checks import Array, thread_count
+from .data.checks import Array, Cores, thread_count
 from .data.columns import remembered_step
 from .data.labels import renamed
 from .data.sequences import Data, Rows, Sequences
@@ -67,8 +67,6 @@ class Model(Inference):
 
     Examples
     --------
-    Answers to whole sequences:
-
     >>> import drhmm
     >>> X, y = drhmm.datasets.blobs(300, random_state=0)
     >>> model = drhmm.DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
@@ -76,18 +74,11 @@ class Model(Inference):
     Model(classes=[0, 1, 2], n_features=2, window=1, Novelty(rate=0.001, duration=50.0))
     >>> print(model.summary().splitlines()[1])
       label  share of time steps   start  mean stay  shape
-    >>> bool((model.predict(X) == y).mean() > 0.8)
-    True
-    >>> path = model.predict(X, method="viterbi")
-    >>> afterwards, live = model.predict_proba(X), model.predict_proba(X, method="filter")
-    >>> model.predict_proba(X, lag=5).shape  # five time steps later
-    (300, 3)
+    >>> path, live = model.predict(X, method="viterbi"), model.predict_proba(X, method="filter")
     >>> drhmm.recursion.filter(model.log_ratios(X), model.transmat, model.startprob).shape
     (300, 3)
-    >>> model.gain(X) > 0
-    True
-    >>> model.tuned("filter").tunings["smooth"] == model.tunings["filter"]
-    True
+    >>> model.gain(X) > 0, model.tuned("filter").tunings["smooth"] == model.tunings["filter"]
+    (True, True)
 
     Find time steps far from everything known, and explain a label:
 
@@ -96,43 +87,24 @@ class Model(Inference):
     (True, True)
     >>> int(model.novelty_columns(strange)[1].argmax())  # the second column sticks out
     1
-    >>> explained = model.explain(X, 100)
-    >>> parts = explained.past + explained.future + explained.average + sum(explained.columns.values())
-    >>> abs(parts - explained.log_odds) < 1e-9
-    True
-    >>> stretches = model.suggest_labels(X, n=1)  # to label next
+    >>> explained, stretches = model.explain(X, 100), model.suggest_labels(X, n=1)
     >>> sorted(model.rank_columns(X, n_frames=20, random_state=0).columns)
     ['column 0', 'column 1']
 
-    Live, with one false alarm in 200 time steps:
+    Live, with one false alarm in 200 time steps, and in a file with names for the states:
 
     >>> model = model.with_alarm(model.alarm(1, per=200, hold_off=30))
-    >>> stream = model.stream(lag=2)
+    >>> stream, batch = model.stream(lag=2), model.stream_batch(4)
     >>> [stream.step(x) is None for x in X[:3]]  # the third step answers the first
     [True, True, False]
-    >>> again = model.resume(stream.snapshot())
-    >>> bool((again.step(X[3]) == stream.step(X[3])).all())
-    True
-    >>> batch = model.stream_batch(4)
-    >>> len(model.resume_batch(batch.snapshot()))
-    4
-
-    In a file, with names for the states:
-
+    >>> again, others = model.resume(stream.snapshot()), model.resume_batch(batch.snapshot())
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model.save(pathlib.Path(folder, "model.drhmm"))
     ...     served = drhmm.load(pathlib.Path(folder, "model.drhmm"))
-    >>> served.fingerprint == model.fingerprint
-    True
     >>> served.rename({0: "home", 1: "road", 2: "work"}).classes
     array(['home', 'road', 'work'], dtype='<U4')
     """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.own_alarm is not None:  # with valid numbers
-            object.__setattr__(self, "kept_alarm", self.own_alarm.numbers())
 
     def summary(self) -> str:
         """Summarise the model as text; a notebook shows tables.
@@ -158,7 +130,7 @@ class Model(Inference):
 
     @by_name
     def novelty_score(
-        self, X: Data, *, lengths: Rows = None, sequence_id: Rows = None, dt: Rows = None, n_threads: int | None = None
+        self, X: Data, *, lengths: Rows = None, sequence_id: Rows = None, dt: Rows = None, n_threads: Cores = None
     ) -> Array:
         """Evidence for the unknown at each time step: log w_* in nats, (T,).
 
@@ -206,7 +178,7 @@ class Model(Inference):
         dt: Rows = None,
         method: Literal["filter", "smooth"] = "filter",
         lag: int | None = None,
-        n_threads: int | None = None,
+        n_threads: Cores = None,
     ) -> Array:
         """Probability that the state of each time step is unknown, (T,).
 
@@ -226,22 +198,11 @@ class Model(Inference):
         lengths: Rows = None,
         sequence_id: Rows = None,
         dt: Rows = None,
-        n_threads: int | None = None,
+        n_threads: Cores = None,
     ) -> Explanation:
         """Explain the label of a time step by the parts of its log odds.
 
-        Parameters
-        ----------
-        X, lengths, sequence_id, dt, n_threads
-            As in `predict_proba`.
-        frame : int, or (int, int)
-            The row of X; where X is a list, the sequence and the row in it.
-
-        Returns
-        -------
-        Explanation
-            Log odds of the smoothed posterior, in nats: parts of the past, the future and the time step itself, the
-            last one also by column and by member of the evidence. Prints as tables; ``plot()`` draws it.
+        `frame` is a row of X; where X is a list, the sequence and the row in it. Other arguments as in `predict_proba`.
 
         Notes
         -----
@@ -264,7 +225,7 @@ class Model(Inference):
         dt: Rows = None,
         n_frames: int = 200,
         random_state: Any = None,
-        n_threads: int | None = None,
+        n_threads: Cores = None,
     ) -> ColumnRanking:
         """Rank columns by the mean size of their contributions to log odds.
 
@@ -272,11 +233,6 @@ class Model(Inference):
         cross-validate without it.
 
         At most `n_frames` time steps are drawn, with the seed `random_state`. Other arguments as in `predict_proba`.
-
-        Returns
-        -------
-        ColumnRanking
-            Columns, the most important first. Prints as a table; ``plot()`` draws it.
         """
         from .judging.explanation import rank_columns
 
@@ -294,25 +250,20 @@ class Model(Inference):
         sequence_id: Rows = None,
         dt: Rows = None,
         random_state: Any = None,
-        n_threads: int | None = None,
+        n_threads: Cores = None,
     ) -> list[Suggestion]:
         """Suggest stretches to label next: uncertain, and similar to many uncertain ones.
 
+        The most helpful comes first. Label them, fit again, and ask again. Other arguments as in `predict_proba`.
+
         Parameters
         ----------
-        X, lengths, sequence_id, dt, n_threads
-            As in `predict_proba`.
         y : array-like of shape (T,), or list of such arrays, optional
             The labels so far, as in `DensityRatioHMM.fit`: labelled rows are not suggested.
         n, length : int
             The most stretches, and the time steps of each. They are at least one length apart.
         random_state : int, RandomState or None
             Seed for drawing the rows to consider, at most 3,000.
-
-        Returns
-        -------
-        list of Suggestion
-            The most helpful first. Label them, fit again, and ask again.
 
         Notes
         -----
@@ -335,9 +286,11 @@ class Model(Inference):
         lengths: Rows = None,
         sequence_id: Rows = None,
         dt: Rows = None,
-        n_threads: int | None = None,
+        n_threads: Cores = None,
     ) -> Alarm:
         """Set up an alarm for the unknown with a given rate of false alarms.
+
+        Warns if the normal time steps are fewer than those expected per false alarm.
 
         Parameters
         ----------
@@ -353,12 +306,6 @@ class Model(Inference):
             `predict_proba`. By default the training frames count as normal, each judged without its own block.
         step : float, str, timedelta or numpy.timedelta64, optional
             The time of one step: seconds, a duration, or text such as "10s"; by default that of training, if known.
-
-        Returns
-        -------
-        Alarm
-            Levels, for `Alarm.episodes` and for `stream`. Warns if the normal time steps are fewer than those expected
-            per false alarm.
         """
         evidence = self._novelty_evidence
         excursions, source = evidence.excursions, "the training data"
@@ -376,17 +323,9 @@ class Model(Inference):
         return make_alarm(self, excursions, false_alarms, per, hold_off, step, source)
 
     def rename(self, labels: Mapping[Any, Any]) -> Model:
-        """Return the model with other labels for some states.
+        """Return the model with new labels by old ones, such as ``{0: "calm"}``.
 
-        Parameters
-        ----------
-        labels : mapping
-            New labels by old ones, such as ``{0: "calm", 1: "volatile"}``. Other labels stay.
-
-        Returns
-        -------
-        Model
-            With another fingerprint, so it cannot resume streams of this model.
+        Other labels stay. Its fingerprint differs, so it cannot resume streams of this model.
         """
         return replace(self, classes=renamed(self.classes, labels))
 
@@ -411,18 +350,15 @@ class Model(Inference):
         return Alarm.from_numbers(self, self.kept_alarm)
 
     def stream(self, lag: int = 0, *, alarm: Alarm | None = None) -> Stream:
-        """Start a live sequence; answers come `lag` time steps later.
-
-        The default of `alarm` is the one from `with_alarm`.
-        """
+        """Start a live sequence; arguments as in `Stream`."""
         from .live.streams import Stream
 
         return Stream(self, lag, alarm=alarm)
 
     def stream_batch(
-        self, n: int = 0, lag: int = 0, *, n_threads: int | None = None, alarm: Alarm | None = None
+        self, n: int = 0, lag: int = 0, *, n_threads: Cores = None, alarm: Alarm | None = None
     ) -> StreamBatch:
-        """Start n live sequences that are stepped together; `alarm` as in `stream`."""
+        """Start n live sequences that are stepped together; arguments as in `StreamBatch`."""
         from .live.streams import StreamBatch
 
         return StreamBatch(self, n, lag, n_threads=n_threads, alarm=alarm)
@@ -433,7 +369,7 @@ class Model(Inference):
 
         return resume_stream(self, snapshot)
 
-    def resume_batch(self, snapshot: bytes, *, n_threads: int | None = None) -> StreamBatch:
+    def resume_batch(self, snapshot: bytes, *, n_threads: Cores = None) -> StreamBatch:
         """Resume a batch of streams from `StreamBatch.snapshot`."""
         from .live.streams import resume_batch
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..data.columns import COLUMNS
-from ..data.known_rows import LEARNED_ROWS
+from ..data.sequences import LEARNED_ROWS
 from ..evidence.pooled import PooledEvidence
 from ..files import model_file as io
 from ..learning.training_frames import SCALE_REASON, TYPICAL, UNLABELLED

@@ -24,6 +24,14 @@ from .checks import (
 )
 from .columns import check_text, refuse_equal_names
 
+#: The entry of a model's settings with the sketch of the rows that it learned from.
+LEARNED_ROWS = "learned_rows"
+
+#: Hashes in a sketch, rows per hash, and the fewest matching hashes that count.
+N_HASHES, TOGETHER, FEWEST_FOUND = 128, 3, 4
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
 #: Samples: an array, a table, or a list of these; see `Model.predict_proba`.
 Data: TypeAlias = npt.ArrayLike
 
@@ -119,6 +127,40 @@ class Sequences:
             parts: Any = np.split(values, np.cumsum(self.lengths)[:-1])
             return parts  # type: ignore[no-any-return]
         return values
+
+    def sketch(self) -> list[int]:
+        """Return the smallest hashes that occur once; signals at rest repeat their rows."""
+        hashes, counts = np.unique(self._hashes(), return_counts=True)
+        smallest: list[int] = hashes[counts == 1][:N_HASHES].tolist()
+        return smallest
+
+    def known_share(self, sketch: Sequence[int]) -> float:
+        """Estimate the share of rows behind a sketch; 0 if too few hashes match."""
+        if len(sketch) < FEWEST_FOUND:
+            return 0.0
+        hashes = np.unique(self._hashes())
+        hashes = hashes[hashes <= max(sketch)]
+        found = int(np.isin(hashes, np.array(sketch, dtype=np.uint64)).sum())
+        return found / len(hashes) if found >= FEWEST_FOUND else 0.0
+
+    def _hashes(self) -> npt.NDArray[np.uint64]:
+        """Return 48-bit hashes of all stretches of rows within sequences."""
+        bits = np.where(np.isnan(self.samples), np.nan, self.samples + 0.0).view(np.uint64)
+        rows = np.zeros(len(bits), dtype=np.uint64)
+        for column in bits.T:
+            rows = _mixed(rows ^ column)
+        stretches = rows[: len(rows) - TOGETHER + 1]
+        for shift in range(1, TOGETHER):
+            stretches = _mixed(stretches ^ rows[shift : len(rows) - TOGETHER + 1 + shift])
+        ends = zip(np.cumsum(self.lengths).tolist(), self.lengths, strict=True)
+        begins = np.concatenate([np.arange(end - length, end - TOGETHER + 1) for end, length in ends])
+        found: npt.NDArray[np.uint64] = stretches[begins] >> np.uint64(16)
+        return found
+
+
+def _mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    mixed = (values ^ (values >> np.uint64(32))) * _ODD
+    return mixed ^ (mixed >> np.uint64(29))
 
 
 def is_list_of_sequences(X: Any) -> bool:

@@ -43,7 +43,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str] | None = None) -> Model:
     """Read a model file of `Model.save`.
 
-    Needs only numpy, safetensors and the native core, but not scikit-learn.
+    Needs only numpy, safetensors and the native core, but not scikit-learn. The model has the same fingerprint as when
+    it was saved. Raises ModelFormatError if the file is damaged, cut short, not a model, or of another format.
 
     Parameters
     ----------
@@ -52,16 +53,6 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] | None = None) 
     trusted : list of str, optional
         Allowed types of objects in the file, such as ``"drhmm.ratios.from_classifier.FromClassifier"``; skops allows
         many of scikit-learn itself. By default, files with objects are refused; models of the pool have none.
-
-    Returns
-    -------
-    Model
-        The model, with the same fingerprint as when it was saved.
-
-    Raises
-    ------
-    ModelFormatError
-        If the file is damaged, cut short, not a model, or of a newer format than this version reads.
 
     Examples
     --------
@@ -143,6 +134,7 @@ def from_bytes(content: bytes, trusted: Sequence[str] | None = None) -> Model:
         tensors, described = _tensors(content), {name: metadata[name] for name in DESCRIPTION}
         sources = None if OBJECTS not in tensors else objects.load(tensors.pop(OBJECTS).tobytes(), trusted)
         model = Model(**parts_of(tensors, described, sources), **_extras(metadata))
+        model = model.with_alarm(model.own_alarm)  # with valid numbers
         found = digest(described, tensors) if sources is None else model.fingerprint
     except ModelFormatError:
         raise

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from ..chain.unknown_state import among_known
 from ..data.checks import Lengths, as_values, check_integer, thread_count
 from ..data.labels import as_labels, encode
-from ..data.sequences import NamedColumns, Sequences, as_sequences, feature_names_of
+from ..data.sequences import Data, NamedColumns, Rows, Sequences, as_sequences, feature_names_of
 from ..data.user_warnings import warn
 from ..estimator import DensityRatioHMM
 from ..features.frames import random_state_of
@@ -30,12 +30,12 @@ Folds = npt.NDArray[np.int64]
 
 def cross_validate(
     estimator: DensityRatioHMM,
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
+    X: Data,
+    y: Data,
     *,
-    lengths: npt.ArrayLike | None = None,
-    sequence_id: npt.ArrayLike | None = None,
-    dt: npt.ArrayLike | None = None,
+    lengths: Rows = None,
+    sequence_id: Rows = None,
+    dt: Rows = None,
     n_folds: int | None = None,
     method: Method = "smooth",
     lag: int | None = None,
@@ -46,28 +46,21 @@ def cross_validate(
     The sequences are divided into parts, and a model learned from the other parts labels each part. The figures are
     those of all parts together. A single sequence is cut into blocks.
 
+    The result has the accuracy of each sequence and method. Its ``model`` has learned from all sequences; its ``hint``
+    gives advice if the sequences seem to differ.
+
     Parameters
     ----------
     estimator : DensityRatioHMM
         The settings; not changed.
-    X, lengths, sequence_id
-        As in `DensityRatioHMM.fit`.
-    y : array of shape (T,), or list of such arrays
-        True labels; time steps without a label are learned from, but not evaluated.
-    dt
+    X, y, lengths, sequence_id
+        As in `DensityRatioHMM.fit`; time steps without a label are learned from, but not evaluated.
+    dt, method, lag
         As in `Model.predict_proba`; for learning, a gap ends a sequence.
     n_folds : int, optional
         Number of parts. By default one for each sequence if there are at most 10, and 5 otherwise.
-    method, lag
-        As in `Model.predict_proba`.
     random_state : int, RandomState or None
         Seed of the parts.
-
-    Returns
-    -------
-    Evaluation
-        The figures of `evaluate`, with the accuracy of each sequence and method. Its ``model`` has learned from all
-        sequences; its ``hint`` gives advice if the sequences seem to differ.
 
     Examples
     --------
@@ -77,8 +70,6 @@ def cross_validate(
     >>> X, y = blobs(300, random_state=0)
     >>> person = np.repeat(["Ada", "Bela", "Cleo"], 100)
     >>> evaluation = cross_validate(DensityRatioHMM(n_basis=30, random_state=0), X, y, sequence_id=person)
-    >>> bool(evaluation.accuracy > 0.9)
-    True
     >>> list(evaluation.sequence_accuracies)
     ['Ada', 'Bela', 'Cleo']
     """

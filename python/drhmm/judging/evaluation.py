@@ -13,9 +13,8 @@ import numpy.typing as npt
 from ..chain.durations import Stays
 from ..chain.unknown_state import among_known
 from ..data.checks import Array, Lengths, Steps, as_values, thread_count
-from ..data.known_rows import LEARNED_ROWS, known_share
 from ..data.labels import UNKNOWN, Codes, as_labels, bridged, encode
-from ..data.sequences import Sequences, numbered_by_appearance
+from ..data.sequences import LEARNED_ROWS, Data, Rows, Sequences, numbered_by_appearance
 from ..evidence.calibration import bins_of, error_of
 from ..model import METHODS, Method, Model
 from .summary import labels_of
@@ -87,18 +86,12 @@ class Evaluation(Shown):
 
     Examples
     --------
-    >>> import drhmm
+    >>> import drhmm, pathlib, tempfile
     >>> X, y = drhmm.datasets.blobs(300, random_state=0)
     >>> model = drhmm.DensityRatioHMM(random_state=0).fit(X, y).model_
-    >>> from drhmm import evaluate
-    >>> evaluation = evaluate(model, X, y)
-    >>> evaluation.accuracy > evaluation.baseline
-    True
-    >>> sorted(evaluation.as_dict())[:2]
-    ['accuracy', 'baseline']
-    >>> [table.title for table in evaluation.tables()][1]
-    'classes'
-    >>> import pathlib, tempfile
+    >>> evaluation = drhmm.evaluate(model, X, y)
+    >>> sorted(evaluation.as_dict())[:2], evaluation.tables()[1].title
+    (['accuracy', 'baseline'], 'classes')
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     evaluation.save_html(pathlib.Path(folder, "report.html"))
     """
@@ -263,16 +256,10 @@ class Evaluation(Shown):
         return figures | {"method_accuracies": dict(self.method_accuracies)}
 
     def save_html(self, path: str | os.PathLike[str], *, title: str = "How good the model is") -> None:
-        """Write an HTML page with all results and pictures; needs matplotlib.
+        """Write an HTML page with all results and pictures, such as ``report.html``.
 
-        It shows posteriors under the signal, ROC curves, calibration, transitions and the worst stretches.
-
-        Parameters
-        ----------
-        path : path
-            The file, such as ``report.html``.
-        title : str
-            The heading.
+        It shows posteriors under the signal, ROC curves, calibration, transitions and the worst stretches. Needs
+        matplotlib.
         """
         from ..files.atomic_write import write_atomically
         from .report import page
@@ -282,12 +269,12 @@ class Evaluation(Shown):
 
 def evaluate(
     model: Model | DensityRatioHMM,
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
+    X: Data,
+    y: Data,
     *,
-    lengths: npt.ArrayLike | None = None,
-    sequence_id: npt.ArrayLike | None = None,
-    dt: npt.ArrayLike | None = None,
+    lengths: Rows = None,
+    sequence_id: Rows = None,
+    dt: Rows = None,
     method: Method = "smooth",
     lag: int | None = None,
     unknown: Any = "auto",
@@ -295,21 +282,14 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a model on labelled sequences that it has not learned from.
 
+    Time steps without a label in `y` are left out. Other arguments as in `Model.predict_proba`.
+
     Parameters
     ----------
     model : Model or DensityRatioHMM
         A model, or a fitted estimator.
-    X, lengths, sequence_id, dt, method, lag, n_threads
-        As in `Model.predict_proba`.
-    y : array of shape (T,), or list of such arrays
-        True labels; time steps without a label are left out.
     unknown : label or None
         The label that means unknown, as in `DensityRatioHMM`.
-
-    Returns
-    -------
-    Evaluation
-        The results. They print as tables; ``save_html`` writes a page with pictures.
 
     Examples
     --------
@@ -317,10 +297,7 @@ def evaluate(
     >>> from drhmm.datasets import blobs
     >>> X, y = blobs(600, random_state=0)
     >>> model = DensityRatioHMM(random_state=0).fit(X[:300], y[:300])
-    >>> evaluation = evaluate(model, X[300:], y[300:])
-    >>> evaluation.confusion.sum()
-    np.int64(300)
-    >>> bool(evaluation.accuracy > 0.9)
+    >>> bool(evaluate(model, X[300:], y[300:]).accuracy > 0.9)
     True
     """
     fitted: Model = model if isinstance(model, Model) else model._fitted_model()
@@ -351,9 +328,8 @@ def of_sequences(
         )
         for one in METHODS
     }
-    learned = known_share(model.settings.get(LEARNED_ROWS) or [], sequences.samples, sequences.lengths)
     found = evaluation_of(model, sequences, posteriors, truth, method, names)
-    return replace(found, learned_share=learned)
+    return replace(found, learned_share=sequences.known_share(model.settings.get(LEARNED_ROWS) or []))
 
 
 def evaluation_of(

@@ -41,27 +41,23 @@ _BLOCK = 1 << 14
 class Explanation(Shown):
     """Parts of the log odds of the two likeliest states of a time step, in nats.
 
-    ``past + frame + future`` are the log odds. The evidence of the time step itself is
-    ``average + sum(columns.values())``, and also ``sum(members.values())``.
+    It prints as tables.
 
     Attributes
     ----------
     row : int
         The row of the time step.
-    label, other : object
-        The likeliest label and the second likeliest.
-    probability, other_probability : float
-        Their smoothed posteriors.
+    label, other, probability, other_probability : object, object, float, float
+        The likeliest label and the second likeliest, with their smoothed posteriors.
     log_odds : float
-        log p(label) - log p(other).
+        log p(label) - log p(other) = past + frame + future.
     past, frame, future : float
         Contributions to the log odds of the time steps before, the time step itself, and the time steps after it.
-    average : float
-        Mean evidence of typical frames of all states.
-    columns : dict of str to float
-        Contribution of each column to the evidence (Shapley values).
+    average, columns : float, dict of str to float
+        Mean evidence of typical frames of all states, and the contribution of each column (Shapley values). Their sum
+        is `frame`.
     members : dict of str to float
-        Contribution of each member of the evidence, and of the prior shift.
+        Contributions to `frame` of each member of the evidence, and of the prior shift.
     novelty : float or None
         The smoothed probability of the unknown, if the model has a state for it; those of `label` and `other` are
         conditional on a known state. `Model.novelty_columns` shows the columns that make a time step unknown.
@@ -74,9 +70,7 @@ class Explanation(Shown):
     >>> X, y = drhmm.datasets.blobs(300, random_state=0)
     >>> model = drhmm.DensityRatioHMM(random_state=0).fit(X, y).model_
     >>> explained = model.explain(X, 100)
-    >>> len(explained.tables())
-    3
-    >>> axes = explained.plot()
+    >>> tables, axes = explained.tables(), explained.plot()
     """
 
     row: int
@@ -139,9 +133,7 @@ class ColumnRanking(Shown):
     >>> X, y = drhmm.datasets.blobs(300, random_state=0)
     >>> model = drhmm.DensityRatioHMM(random_state=0).fit(X, y).model_
     >>> ranked = model.rank_columns(X, n_frames=20, random_state=0)
-    >>> ranked.table().columns
-    ['column', 'nats']
-    >>> axes = ranked.plot()
+    >>> table, axes = ranked.table(), ranked.plot()
     """
 
     columns: Mapping[str, float]

@@ -33,11 +33,9 @@ class _Live:
 
     def __init__(self, model: Model, lag: int = 0, alarm: Alarm | None = None) -> None:
         self._model = model
-        if alarm is None:
-            alarm = model.own_alarm
-        else:
+        if alarm is not None:
             model._check_alarm(alarm)
-        self._alarm = alarm
+        self._alarm = alarm = alarm or model.own_alarm
         self._told: dict[tuple[int, bool], tuple[tuple[int, ...], ColumnShares]] = {}
         self._lag = check_integer(lag, "lag", low=0, high=snapshots.LONGEST_LAG)
         self._n_columns = model.n_features
@@ -110,10 +108,11 @@ class _Live:
             self._raise(report, row, int(self._live.n_frames()[row]) - 1 - back)
         return posterior
 
-    def _pending(self, row: int, n_frames: int) -> Array:
-        waiting = min(self._lag, n_frames)
-        posteriors = [self._known(self._posterior(row, back)) for back in reversed(range(waiting))]
-        return np.array(posteriors).reshape(waiting, self._model.n_states)
+    def _pending(self, row: int) -> Array:
+        """Posteriors of all states at the k time steps of a row without an answer."""
+        waiting = min(self._lag, int(self._live.n_frames()[row]))
+        posteriors = [self._posterior(row, back) for back in reversed(range(waiting))]
+        return np.array(posteriors).reshape(waiting, self._model.n_states + (self._model.novelty is not None))
 
     def _known(self, posteriors: Array) -> Array:
         return among_known(posteriors, self._model.n_states)
@@ -127,8 +126,6 @@ class Stream(_Live):
 
     Parameters
     ----------
-    model : Model
-        The model.
     lag : int
         0 for filtering. With lag L, a time step is answered L time steps later, given these, too.
     alarm : Alarm, optional
@@ -140,9 +137,7 @@ class Stream(_Live):
     >>> X, y = drhmm.datasets.blobs(500, random_state=0)
     >>> model = drhmm.DensityRatioHMM(novelty=True, random_state=0).fit(X, y).model_
     >>> stream = model.stream(lag=2)
-    >>> answers = [stream.step(x) for x in X[:3]]  # the third step answers the first
-    >>> answers[2].shape
-    (3,)
+    >>> first, second, third = map(stream.step, X[:3])  # the third step answers the first
     >>> posterior = stream.step(None)  # a missing sample
     >>> posterior = stream.step(X[12], dt=9)  # nine time steps later
     >>> stream.pending().shape, stream.pending_novelty().shape  # no step has answered the last two
@@ -187,12 +182,8 @@ class Stream(_Live):
         -------
         ndarray of shape (S,), or None
             Posterior given all time steps so far: of this time step, or with lag L of the one L time steps before (None
-            at first). If the model has a state for the unknown, given that the state is known; see `novelty`.
-
-        Raises
-        ------
-        ImpossibleDataError
-            If the evidence excludes every possible state; the stream does not change.
+            at first). If the model has a state for the unknown, given that the state is known; see `novelty`. After an
+            ImpossibleDataError, the stream is as before.
         """
         # The core takes arrays, lists and tuples of numbers, and an integer; Python handles everything else.
         answer = self._step_one(x, dt, self._evaluate)
@@ -260,16 +251,13 @@ class Stream(_Live):
         return float(self._posterior(0, self._lag)[-1]) if self.n_frames > self._lag else None
 
     def pending(self) -> Array:
-        """Posteriors (k, S) of the last k = min(lag, n_frames) time steps, oldest first.
-
-        They have no answer yet: read them when a sequence ends.
-        """
-        return self._pending(0, self.n_frames)
+        """Posteriors (k, S) of the k = min(lag, n_frames) time steps without an answer."""
+        return self._known(self._pending(0))
 
     def pending_novelty(self) -> Array:
         """Probability of the unknown at the time steps of `pending`, (k,)."""
         self._model.check_novelty()
-        return np.array([self._posterior(0, back)[-1] for back in reversed(range(min(self._lag, self.n_frames)))])
+        return self._pending(0)[:, -1]
 
     def reset(self) -> None:
         """Start a new sequence."""
@@ -279,21 +267,9 @@ class Stream(_Live):
 class StreamBatch(_Live):
     """Many live sequences on a model, stepped together in one native call.
 
-    Created by ``model.stream_batch(n)``. Row i of every array belongs to sequence i. Rows can be added, reset and
-    retired at any time. Use a batch in one thread at a time, as a `Stream`.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    n : int
-        Initial number of sequences.
-    lag : int
-        As in `Stream`.
-    n_threads : int, optional
-        Threads of a step, at most; all cores by default.
-    alarm : Alarm, optional
-        As in `Stream`.
+    Created by ``model.stream_batch(n)`` with n sequences, at first, and at most `n_threads` threads for a step. Row i
+    of every array belongs to sequence i. Rows can be added, reset and retired at any time. Methods and other arguments
+    are as in `Stream`.
 
     Examples
     --------
@@ -311,8 +287,7 @@ class StreamBatch(_Live):
     array([1, 4])
     >>> batch.n_frames
     array([0, 0, 1, 2, 0])
-    >>> again = model.resume_batch(batch.snapshot())
-    >>> again.pending(3).shape  # without a lag, every step has its answer
+    >>> model.resume_batch(batch.snapshot()).pending(3).shape  # without a lag, every step has its answer
     (0, 3)
     """
 
@@ -338,6 +313,9 @@ class StreamBatch(_Live):
     def step(self, X: Any, *, active: Any = None, dt: Any = 1) -> Array:
         """Take one sample for every active row and answer.
 
+        As in `Stream.step`, with one answer per row: (n, S), NaN in rows that are inactive or have no answer yet. In an
+        ImpossibleDataError, `sequence` is the row; no row changes.
+
         Parameters
         ----------
         X : array of shape (n, d)
@@ -345,17 +323,7 @@ class StreamBatch(_Live):
         active : array of bool, shape (n,), optional
             Rows with a new sample; no time passes in the others. By default all rows that are not retired.
         dt : int or array of int, shape (n,)
-            Steps of the chain since the last sample of the row, as in `Stream.step`.
-
-        Returns
-        -------
-        ndarray of shape (n, S)
-            Posteriors as in `Stream.step`; NaN in rows that are inactive or have no answer yet.
-
-        Raises
-        ------
-        ImpossibleDataError
-            If the evidence of a row excludes every possible state; `sequence` is the row. No row changes.
+            Steps of the chain since the last sample of each row.
         """
         self._model.check_names(X)
         samples = as_matrix(X, "X")
@@ -425,7 +393,7 @@ class StreamBatch(_Live):
     def pending(self, row: int) -> Array:
         """Posteriors of unanswered time steps of a row, as `Stream.pending`."""
         (row,) = self._checked_rows([check_integer(row, "row", low=0)])
-        return self._pending(row, int(self.n_frames[row]))
+        return self._known(self._pending(row))
 
     def add(self, n: int = 1) -> Rows:
         """Start n sequences and return their rows: retired rows first, then new ones."""
