@@ -30,7 +30,7 @@ X_new, y_new = sines(600, random_state=1)
 plotting.sequence(
     X_new,
     {
-        "each time step alone": model.predict_proba(X_new, method="frame"),
+        "without the chain": model.predict_proba(X_new, method="frame"),
         "filtered: past and present": model.predict_proba(X_new, method="filter"),
         "smoothed: the whole sequence": model.predict_proba(X_new),
     },

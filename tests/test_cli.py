@@ -1339,7 +1339,7 @@ class TestDemo:
         for words in (
             "fit:",
             "predict:",
-            "each time step alone",
+            "without the chain",
             "filtered",
             "smoothed",
             "of time steps right",

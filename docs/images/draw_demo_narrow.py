@@ -13,7 +13,7 @@ random = np.random.RandomState(0)
 X, y = sines_training(200, window=4, noise=0.25, random_state=random)
 X_test, y_test = sines(1000, noise=0.25, random_state=random)
 model = DensityRatioHMM(window=4, random_state=0).fit(X, y)
-names = {"frame": "each alone", "filter": "filtered", "smooth": "smoothed"}
+names = {"frame": "without the chain", "filter": "filtered", "smooth": "smoothed"}
 posteriors = {name: model.predict_proba(X_test, method=method) for method, name in names.items()}
 with rc_context({"font.size": 11}):
     figure = Figure(figsize=(4.2, 5.6), layout="constrained", dpi=180)

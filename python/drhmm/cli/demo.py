@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> None:
     model = DensityRatioHMM(window=WINDOW, random_state=seed).fit(X, y)
     fitted = time.perf_counter()
     posteriors = {
-        "each time step alone": model.predict_proba(X_test, method="frame"),
+        "without the chain": model.predict_proba(X_test, method="frame"),
         "filtered (past and present)": model.predict_proba(X_test, method="filter"),
         "smoothed (whole sequence)": model.predict_proba(X_test, method="smooth"),
     }
