@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -12,6 +14,7 @@ from drhmm.cli import main
 from drhmm.datasets import blobs, rings
 from drhmm.learning.em_starts import best_starts, starts_from_features
 from drhmm.learning.few_labels import _comparison, _folds, _runs
+from drhmm.learning.labelled import Job
 from drhmm.learning.training_frames import TrainingFrames
 
 pytestmark = [
@@ -159,18 +162,14 @@ class TestRuns:
 def test_the_start_of_the_labels_is_always_followed():
     _, y = rings(200, random_state=0)
     training = training_frames(labels_of(y, 3), 3)
-    rules = chain_rules(1.0, None, None, 3)
-    candidates = starts_from_features(training, rules, 1, np.random.RandomState(0))
+    learner, settings = SimpleNamespace(), SimpleNamespace(n_init=1, paper=False, n_threads=1)
+    job = Job(learner, training, chain_rules(1.0, None, None, 3), settings)
+    candidates = starts_from_features(job, np.random.RandomState(0))
     worst = candidates[-1]
-    seen = best_starts(
-        lambda targets: np.where(np.abs(targets - worst).sum() < 1e-9, -5.0, 0.0) + np.zeros_like(targets),
-        training,
-        rules,
-        candidates,
-        2,
-        1,
-        1,
+    learner.updates = lambda task, **_: (
+        lambda targets: np.where(np.abs(targets - worst).sum() < 1e-9, -5.0, 0.0) + np.zeros_like(targets)
     )
+    seen = best_starts(job, candidates, 2, 1)
     assert len(seen) == 2
     assert any(np.array_equal(start, worst) for start in seen)
 

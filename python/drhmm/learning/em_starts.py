@@ -19,7 +19,8 @@ from ..data.checks import Array
 from ..features.frames import choose_centers, median_distance
 from ..system.calls import limited_threads
 from ..tuning.kernel_search import START_SIGMA
-from .em import Update, clamped, run_em, start_counts
+from .em import clamped, run_em, start_counts
+from .labelled import Job
 from .training_frames import TrainingFrames
 
 #: Frames on either side in the averages of features for k-means; 0 is plain k-means.
@@ -36,38 +37,33 @@ START_CENTERS = 100
 MOST_ORDERED = 7
 
 
-def best_starts(
-    update: Update,
-    training: TrainingFrames,
-    rules: ChainRules,
-    candidates: list[Array],
-    n_starts: int,
-    n_trials: int,
-    n_threads: int,
-) -> list[Array]:
+def best_starts(job: Job, candidates: list[Array], n_starts: int, n_trials: int) -> list[Array]:
     """Return the `n_starts` candidates with the largest gain after some iterations.
 
     If there are labels, the last candidate is theirs and always kept, as the first: its states match the labels.
     """
+    learner, training, rules, settings = job
+    update = learner.updates(training.task(training.one_hot()), paper=settings.paper, search=False)
     gains = np.full(len(candidates), -np.inf)
     for k, start in enumerate(candidates):
         # A start may leave a state with too few frames for the source.
         with warnings.catch_warnings(), contextlib.suppress(ValueError):
             warnings.simplefilter("ignore", UserWarning)
-            gains[k] = run_em(update, training, rules, start, max_iter=n_trials, tol=0.0, n_threads=n_threads).gain
+            gains[k] = run_em(
+                update, training, rules.without_shapes, start, max_iter=n_trials, tol=0.0, n_threads=settings.n_threads
+            ).gain
     if training.known.any() and gains[-1] > -np.inf:
         gains[-1] = np.inf
     best = np.argsort(-gains, kind="stable")[:n_starts]
     return [candidates[k] for k in best if gains[k] > -np.inf or k == best[0]]
 
 
-def starts_from_features(
-    training: TrainingFrames, rules: ChainRules, n_starts: int, random_state: np.random.RandomState
-) -> list[Array]:
+def starts_from_features(job: Job, random_state: np.random.RandomState) -> list[Array]:
     """Soft labels from k-means on features of several widths and contexts.
 
     Averages over neighbours separate states with overlapping frames. Known labels give one more start, the last.
     """
+    training, n_starts = job.training, job.settings.n_init
     centers = choose_centers(training.frames, START_CENTERS, random_state, training.codes[training.rows])
     features = [
         _core.squared_exponential(training.frames, centers, START_SIGMA * width * median_distance(centers))
@@ -75,14 +71,14 @@ def starts_from_features(
     ]
     pairs = list(itertools.product(features, CONTEXTS))
     starts = [
-        _clusters(*pairs[k % len(pairs)], training, rules, random_state) for k in range(max(n_starts, len(pairs)))
+        _clusters(*pairs[k % len(pairs)], training, job.rules, random_state) for k in range(max(n_starts, len(pairs)))
     ]
     return [*starts, _from_labels(features[0], training)] if training.known.any() else starts
 
 
-def starts_from_frames(training: TrainingFrames, rules: ChainRules, random_state: np.random.RandomState) -> list[Array]:
+def starts_from_frames(job: Job, random_state: np.random.RandomState) -> list[Array]:
     """Soft labels from k-means on the frames themselves, which suits Gaussians."""
-    return [_clusters(training.frames, context, training, rules, random_state) for context in CONTEXTS]
+    return [_clusters(job.training.frames, context, job.training, job.rules, random_state) for context in CONTEXTS]
 
 
 def _clusters(
@@ -124,8 +120,7 @@ def _averages(features: Array, training: TrainingFrames, context: int) -> Array:
     if context == 0:
         return features
     averaged = np.empty_like(features)
-    sequence = np.repeat(np.arange(len(training.lengths)), training.lengths)[training.rows]
-    edges = np.searchsorted(sequence, np.arange(len(training.lengths) + 1))
+    edges = np.searchsorted(training.sequence[training.rows], np.arange(len(training.lengths) + 1))
     smooth = partial(uniform_filter1d, size=2 * context + 1, axis=0, mode="constant")
     for begin, end in itertools.pairwise(edges):
         averaged[begin:end] = smooth(features[begin:end]) / smooth(np.ones((end - begin, 1)))

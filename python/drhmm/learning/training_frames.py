@@ -79,9 +79,8 @@ class TrainingFrames:
         _warn_of_missing_frames(sequences, framing.window, len(self.rows))
         self.frames = frames if len(self.rows) == len(frames) else np.ascontiguousarray(frames[self.rows])
         self.samples = sequences.samples
-        sequence = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)[self.rows]
         self.codes, self.n_states, self.lengths = codes, n_states, sequences.lengths
-        self.folds = folds_of(sequence, codes[self.rows], n_states)
+        self.folds = folds_of(self.sequence[self.rows], codes[self.rows], n_states)
         self.given_weights = None if weights is None else np.ascontiguousarray(weights[self.rows])
         self.weights = np.ones(len(self.rows)) if self.given_weights is None else self.given_weights
 
@@ -89,15 +88,13 @@ class TrainingFrames:
         """Return the same frames with other labels."""
         part = copy.copy(self)
         part.codes = codes
-        sequence = np.repeat(np.arange(len(self.lengths)), self.lengths)[self.rows]
-        part.folds = folds_of(sequence, codes[self.rows], self.n_states)
+        part.folds = folds_of(self.sequence[self.rows], codes[self.rows], self.n_states)
         return part
 
     def taken(self, chosen: npt.NDArray[np.bool_]) -> TrainingFrames:
         """Select rows; neighbouring rows form sequences."""
         part, own, places = copy.copy(self), chosen[self.rows], np.flatnonzero(chosen)
-        sequence = np.repeat(np.arange(len(self.lengths)), self.lengths)[places]
-        new = np.append(True, (np.diff(places) > 1) | (np.diff(sequence) > 0))
+        new = np.append(True, (np.diff(places) > 1) | (np.diff(self.sequence[places]) > 0))
         part.lengths = np.diff(np.append(np.flatnonzero(new), len(places))).tolist()
         part.rows = np.searchsorted(places, self.rows[own])
         part.frames, part.samples = np.ascontiguousarray(self.frames[own]), self.samples[places]
@@ -109,6 +106,11 @@ class TrainingFrames:
     def n_rows(self) -> int:
         """Number of rows of X, complete frames or not."""
         return len(self.codes)
+
+    @property
+    def sequence(self) -> Places:
+        """The sequence of every row, counted from 0."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     @property
     def labelled(self) -> bool:

@@ -111,16 +111,16 @@ def _best(job: Job, random_state: RandomState) -> tuple[Followed, str]:
     The default pool uses kernels. Without any label it tries Gaussians, too, and takes them if their states predict
     held-out time steps clearly better.
     """
-    learner, training, rules, settings = job
-    starts = starts_from_features(training, rules, settings.n_init, random_state)
+    learner, training, _, settings = job
+    starts = starts_from_features(job, random_state)
     if is_gaussian := isinstance(learner, Gaussian):
-        starts = starts_from_frames(training, rules, random_state) + starts
+        starts = starts_from_frames(job, random_state) + starts
     n_trials = GAUSSIAN_TRIALS if is_gaussian else KERNEL_TRIALS
     best = _followed(job, starts, settings.n_init, n_trials)
     if not (isinstance(learner, Pool) and not settings.paper and _suits_gaussians(learner, training)):
         return best, ""
     gaussian = Gaussian(0.0, settings.n_threads, EM_RIDGE)
-    starts += starts_from_frames(training, rules, random_state)
+    starts += starts_from_frames(job, random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rival = _followed(job._replace(learner=gaussian), starts, GAUSSIAN_STARTS, GAUSSIAN_TRIALS)
@@ -133,8 +133,7 @@ def _followed(job: Job, starts: list[Array], n_starts: int = 1, n_trials: int = 
     """Return the result with the largest gain among the most promising starts."""
     learner, training, rules, settings = job
     if len(starts) > 1:
-        trial = learner.updates(training.task(training.one_hot()), paper=settings.paper, search=False)
-        starts = best_starts(trial, training, rules.without_shapes, starts, n_starts, n_trials, settings.n_threads)
+        starts = best_starts(job, starts, n_starts, n_trials)
     limits: Any = {"max_iter": settings.max_iter, "tol": settings.tol, "n_threads": settings.n_threads}
     best: Followed | None = None
     for k, start in enumerate(starts):
