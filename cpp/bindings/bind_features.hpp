@@ -58,6 +58,9 @@ std::shared_ptr<Context> make_context(const Array& mean, const Array& scale, con
   require(framing.n_columns() > 0, "mean must not be empty");
   require(sign_rows.rows() == framing.n_columns() && sign_rows.cols() == Context::kKernels,
           "signs must have one row per column and one column per kernel");
+  require((sign_rows.array() == 0 || sign_rows.array().abs() == 1).all() &&
+              ((sign_rows.array() != 0).cast<Index>().colwise().sum() <= Context::kMostSummed).all(),
+          "signs must be -1, 0 or 1, at most nine of a kernel not 0");
   require(bias.ndim() == 1 && bias.shape(0) == Context::kKernels, "bias must have one entry per kernel");
   require(kinds >= 1 && kinds <= 3, "kinds must be 1, 2 or 3");
   require(!windows.empty() && windows.front() >= 1 && std::is_sorted(windows.begin(), windows.end()) &&

@@ -37,46 +37,76 @@ void FrameReader::read(Index first, Index count, RowMatrix& frames, std::vector<
 }
 
 template <class Use>
-void Context::convolve(const double* newest, Index n, Index same, const Use& use) const {
-  const Index d = n_columns();
-  std::array<Lanes<double>, kRows + kReach + kTogether> projected;
-  std::array<Lanes<double>, kTaps> weights;
-  for (Index place = 0; place < kPlaces; place += kWidth) {
-    const Index group = place / kPadded, pattern = place % kPadded;
-    const Index spacing = kSpacing[static_cast<std::size_t>(group)], before = (kTaps - 1) * spacing;
-    const Index first = std::max(-before, same);
-    Lanes<double>* const own = projected.data() + before;
-    for (Index k = first; k < n; k += kTogether) {
-      std::array<Lanes<double>, kTogether> totals{};
-      const double* sample = newest + (k - n + 1) * d;
-      const double* sign = signs_.data() + place;
-      for (Index j = 0; j < d; ++j, ++sample, sign += kPlaces) {
-        const Lanes<double> signs = load<double>(sign);
-        const double* x = sample;
-        for (auto& total : totals) {
-          total += *x * signs;
-          x += d;
+void Context::convolve(const double* samples, Index n, const Use& use) const {
+  using Integers = Eigen::Array<std::int32_t, Eigen::Dynamic, 1>;
+  constexpr Index kBefore = kReach - 1;
+  const Index d = n_columns(), steps = n_steps(n), all_steps = kBefore + steps;
+  Integers values(d * all_steps * kSegments);  // (d, steps, kSegments)
+  for (Index s = 0; s < all_steps; ++s) {
+    for (Index lane = 0; lane < kSegments; ++lane) {
+      const double* const sample = samples + std::min(lane * steps + s - kBefore, n - 1) * d;
+      for (Index j = 0; j < d; ++j) {
+        values[(j * all_steps + s) * kSegments + lane] = static_cast<std::int32_t>(sample[j] * units_);
+      }
+    }
+  }
+  // Signed sums of columns, and the sums of nine of them, by registers; the first is at the place kBefore.
+  Integers projections(all_steps * kSegments), sums(all_steps * kSegments);
+  const auto at = [](Integers& numbers, Index s) { return numbers.data() + (s + kBefore) * kSegments; };
+  const auto get = [&](Integers& numbers, Index s) { return load<std::int32_t>(at(numbers, s)); };
+  // Adds the columns of a kernel, with their signs.
+  const auto project = [&](Index kernel, Index earliest) {
+    const Summed* column = summed_.data() + begins_[static_cast<std::size_t>(kernel)];
+    const Summed* const end = summed_.data() + begins_[static_cast<std::size_t>(kernel) + 1];
+    std::int32_t* const out = at(projections, earliest);
+    const Index n_numbers = (steps - earliest) * kSegments;
+    if (column == end) std::fill_n(out, n_numbers, 0);
+    for (bool is_first = true; column != end; ++column, is_first = false) {
+      const std::int32_t* const own = values.data() + (column->column * all_steps + kBefore + earliest) * kSegments;
+      for (Index k = 0; k < n_numbers; k += kSegments) {
+        const auto value = load(own + k), sum = is_first ? Lanes<std::int32_t>{} : load(out + k);
+        store<std::int32_t>(column->sign > 0 ? sum + value : sum - value, out + k);
+      }
+    }
+  };
+  Index kernel = 0;
+  for (const Index spacing : kSpacing) {
+    const Index first = 1 - kPooled, earliest = first - (kTaps - 1) * spacing;
+    for (Index a = 0; a < kTaps; ++a) {
+      for (Index b = a + 1; b < kTaps; ++b) {
+        for (Index c = b + 1; c < kTaps; ++c, ++kernel) {
+          project(kernel, earliest);
+          const auto nine_at = [&](Index s, Lanes<std::int32_t> nine) {
+            store<std::int32_t>(nine, at(sums, s));
+            const auto tap = [&](Index number) { return get(projections, s - (kTaps - 1 - number) * spacing); };
+            const Lanes<std::int32_t> three = tap(a) + tap(b) + tap(c);
+            use(kernel, s, three + three + three, nine);
+          };
+          for (Index s = first; s < std::min(first + spacing, steps); ++s) {
+            Lanes<std::int32_t> nine{};
+            for (Index tap = 0; tap < kTaps; ++tap) nine += get(projections, s - tap * spacing);
+            nine_at(s, nine);
+          }
+          for (Index s = first + spacing; s < steps; ++s) {
+            nine_at(s, get(sums, s - spacing) + get(projections, s) - get(projections, s - kTaps * spacing));
+          }
         }
       }
-      std::copy(totals.begin(), totals.end(), own + k);
     }
-    std::fill(own - before, own + first, own[first]);
-    for (std::size_t tap = 0; tap < weights.size(); ++tap) {
-      weights[tap] = load<double>(weights_.data() + static_cast<Index>(tap) * kPadded + pattern);
-    }
-    const Place where{place, group * kPatterns + pattern, std::min(kWidth, kPatterns - pattern)};
-    for (Index k = 0; k < n; ++k) use(where, k, weighted(own + k - before, spacing, weights));
   }
 }
 
-void Context::shares(const double* newest, Index n, Index same, double* shares, Index stride) const {
-  constexpr Index kBefore = kPooled - 1;
+void Context::counts(const double* samples, Index n, std::vector<std::uint8_t>& counts) const {
+  using Value = Lanes<std::int32_t>;
+  const Index stride = count_stride(n);
+  counts.resize(static_cast<std::size_t>(kKernels * stride));
   static_assert(kPooled == 5);
-  Lanes<double> a{}, b{}, c{}, d{}, oldest{}, count{};  // whether the last outputs were above the bias, and their count
-  convolve(newest, n + kBefore, same + kBefore, [&](const Place& where, Index k, const Lanes<double>& output) {
-    const Lanes<double> above = output > load<double>(bias_.data() + where.place) ? all(1.0) : all(0.0);
+  Value a{}, b{}, c{}, d{}, oldest{}, count{};  // whether the last outputs were above the bias, and their count
+  convolve(samples, n, [&](Index kernel, Index s, const Value& thrice, const Value& nine) {
+    const Value none{}, one = all<std::int32_t>(1);
+    const Value above = thrice > nine + thresholds_[static_cast<std::size_t>(kernel)] ? one : none;
     count += above - oldest;
-    if (k >= kBefore) where.write(count * kShare, shares + (k - kBefore) * stride);
+    if (s >= 0) store_bytes(count, counts.data() + kernel * stride + s * kSegments);
     oldest = a;
     a = b;
     b = c;
@@ -85,84 +115,104 @@ void Context::shares(const double* newest, Index n, Index same, double* shares, 
   });
 }
 
-void Context::outputs(const double* newest, Index n, Index same, double* outputs, Index stride) const {
-  convolve(newest, n, same, [&](const Place& where, Index k, const Lanes<double>& output) {
-    where.write(output, outputs + k * stride);
+void Context::outputs(const double* samples, Index n, double* outputs) const {
+  const Index steps = n_steps(n);
+  convolve(samples, n, [&](Index kernel, Index s, const auto& thrice, const auto& nine) {
+    std::array<std::int32_t, kSegments> values;
+    store<std::int32_t>(thrice - nine, values.data());
+    for (Index k = s, lane = 0; s >= 0 && k < n; k += steps, ++lane) {
+      outputs[k * kKernels + kernel] = values[static_cast<std::size_t>(lane)] / units_;
+    }
   });
 }
 
-void Context::statistics(const double* newest, Eigen::ArrayXd& scratch, double* out) const {
-  const Index d = n_columns(), padded = padded_columns(), n = n_windows() * padded;
-  double *const variances = scratch.data(), *const changes = variances + n, *const means = changes + n;
-  for (Index j = 0; j < d; j += kWidth) {
-    // Sums differences from the newest sample, backwards, so that values far from zero keep their digits.
-    const Lanes<double> origin = load<double>(newest + j);
-    Lanes<double> value = origin, sum{}, squares{}, change{};
-    const double* earlier = newest + j;
-    Index k = 0, place = j;
-    for (const Index w : windows_) {
-      for (; k < w; ++k) {
-        earlier -= d;
-        const Lanes<double> difference = value - origin, before = load<double>(earlier);
-        sum += difference;
-        squares += difference * difference;
-        change -= negative(value - before);
-        value = before;
-      }
-      const double share = 1 / static_cast<double>(w);
-      const Lanes<double> mean = sum * share;
-      store<double>(squares * share - mean * mean, variances + place);
-      store<double>(change * share, changes + place);
-      store<double>(origin + mean, means + place);
-      place += padded;
-    }
-  }
-  // All logarithms at once, in whole registers: those of single numbers may differ in the last bit.
-  if (kinds_ > 1) {
-    scratch.head(n) = (scratch.head(n).max(0.0).sqrt() + kLeast).log();
-    scratch.segment(n, n) = (scratch.segment(n, n) + kLeast).log();
-  }
+void Context::statistics(const double* samples, Index n, Eigen::ArrayXd& scratch, double* out, Index stride) const {
+  // Registers write beyond their row, over the next one.
+  const Index d = n_columns(), row = d <= kWidth ? d : (d + kWidth - 1) / kWidth * kWidth;
+  const Index size = (n * row + 2 * kWidth - 1) / kWidth * kWidth;
+  if (scratch.size() < 3 * size) scratch.resize(3 * size);
+  double *const means = scratch.data(), *const variances = means + size, *const changes = variances + size;
   // In ascending order, because registers write beyond their place.
-  const auto write = [&](const double* values) {
-    for (Index j = 0; j < d; j += kWidth) store<double>(load<double>(values + j), out + j);
+  const auto write = [&](const double* values, Index step) {
+    for (Index k = 0; k < n; ++k) {
+      for (Index j = 0; j < d; j += kWidth) store<double>(load(values + k * step + j), out + k * stride + j);
+    }
     out += d;
   };
-  write(newest);
-  for (Index place = 0; place < n; place += padded) {
-    write(means + place);
-    if (kinds_ > 1) write(variances + place);
-    if (kinds_ > 2) write(changes + place);
+  write(samples, d);
+  for (const Index w : windows_) {
+    const double length = static_cast<double>(w), share = 1 / length;
+    for (Index j = 0; j < d; j += kWidth) {
+      const double *now = samples + j, *before = now - w * d;
+      const auto change_at = [d](const double* sample) { return -negative(load(sample) - load(sample - d)); };
+      Lanes<double> sum{}, squares{}, change{};
+      for (const double* earlier = now; earlier != before; earlier -= d) {
+        const Lanes<double> value = load(earlier);
+        sum += value;
+        squares += value * value;
+        change += change_at(earlier);
+      }
+      for (Index k = 0; k < n; ++k) {
+        const Lanes<double> origin = load(now);
+        if (k > 0) {
+          const Lanes<double> gone = load(before);
+          sum += origin - gone;
+          squares += origin * origin - gone * gone;
+          change += change_at(now) - change_at(before);
+        }
+        // Relative to the newest sample, so that the variance keeps its digits.
+        const Lanes<double> mean = (sum - length * origin) * share;
+        const Lanes<double> square = squares - origin * (2 * sum - length * origin);
+        store<double>(origin + mean, means + k * row + j);
+        store<double>(square * share - mean * mean, variances + k * row + j);
+        store<double>(change * share, changes + k * row + j);
+        now += d;
+        before += d;
+      }
+    }
+    write(means, row);
+    // All logarithms at once, in whole registers: those of single numbers may differ in the last bit.
+    if (kinds_ > 1) {
+      scratch.segment(size, size) = (scratch.segment(size, size).max(0.0).sqrt() + kLeast).log();
+      write(variances, row);
+    }
+    if (kinds_ > 2) {
+      scratch.segment(2 * size, size) = (scratch.segment(2 * size, size) + kLeast).log();
+      write(changes, row);
+    }
   }
 }
 
 void ContextReader::read(Index first, Index count, RowMatrix& features, bool outputs) const {
-  const Index d = context_.n_columns(), width = outputs ? Context::kKernels : context_.size();
+  const Index width = outputs ? Context::kKernels : context_.size();
   features.resize(count, width);
-  Eigen::ArrayXd scratch(context_.scratch_size());
-  std::vector<double> samples;
-  auto sequence = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin());
-  for (Index t = first, n = 0; t < first + count; t += n) {
-    while (t >= ends_[sequence]) ++sequence;
-    n = std::min({ends_[sequence], first + count, t + Context::kRows}) - t;
-    const Index begin = sequence == 0 ? 0 : ends_[sequence - 1];
-    const Index before = context_.history() - 1, start = std::max(begin, t - before);
-    samples.resize(static_cast<std::size_t>((before + n + Context::kTogether) * d + kLanes<double>));
-    double* const now = samples.data() + before * d;
-    std::vector<double> last = remembered(begin, start);
-    for (Index s = start; s < t + n; ++s) {
-      double* const sample = now + (s - t) * d;
-      context_.standardize(samples_.row(s).data(), last.data(), sample);
-      std::copy_n(sample, d, last.begin());
+  Eigen::ArrayXd scratch;
+  std::vector<std::uint8_t> counts;
+  for_each_piece(first, count, [&](Index begin, Index n, const double* samples) {
+    double* const out = features.row(begin).data();
+    if (outputs) return context_.outputs(samples, n, out);
+    context_.statistics(samples, n, scratch, out, width);
+    context_.counts(samples, n, counts);
+    const Index steps = Context::n_steps(n);
+    for (Index k = 0; k < n; ++k) {
+      const std::uint8_t* own = counts.data() + k % steps * Context::kSegments + k / steps;
+      double* const shares = out + k * width + context_.n_statistics();
+      for (Index kernel = 0; kernel < Context::kKernels; ++kernel, own += Context::count_stride(n)) {
+        shares[kernel] = *own * Context::kShare;
+      }
     }
-    for (Index s = start - 1; s >= t - before; --s) std::copy_n(now + (start - t) * d, d, now + (s - t) * d);
-    double *const out = features.row(t - first).data(), *const newest = now + (n - 1) * d;
-    if (outputs) {
-      context_.outputs(newest, n, start - t, out, width);
-      continue;
-    }
-    for (Index k = 0; k < n; ++k) context_.statistics(now + k * d, scratch, out + k * width);
-    context_.shares(newest, n, start - t, out + context_.n_statistics(), width);
+  });
+}
+
+void ContextReader::fill(Index begin, Index t, Index n, double* now) const {
+  const Index d = context_.n_columns(), before = context_.history() - 1, start = std::max(begin, t - before);
+  std::vector<double> last = remembered(begin, start);
+  for (Index s = start; s < t + n; ++s) {
+    double* const sample = now + (s - t) * d;
+    context_.standardize(samples_.row(s).data(), last.data(), sample);
+    std::copy_n(sample, d, last.begin());
   }
+  for (Index s = start - 1; s >= t - before; --s) std::copy_n(now + (start - t) * d, d, now + (s - t) * d);
 }
 
 std::vector<double> ContextReader::remembered(Index begin, Index start) const {

@@ -12,7 +12,7 @@ namespace drhmm {
 
 namespace {
 
-constexpr Index kBlock = 256;  // frames that a thread evaluates at a time
+constexpr Index kBlock = Context::kRows;  // frames that a thread evaluates at a time
 constexpr double kFarthest = 1e100;
 
 // The strongest evidence of a Gaussian against a state without a floor, in nats: its density is never 0.
@@ -252,30 +252,39 @@ void PooledRatio::estimates(const ConstRows& samples, const std::vector<Index>& 
                  });
 }
 
-// total (n, S) += the log ratios of a member at n time steps; features(k) (F): those of step k. values: scratch (n, S).
-template <class Features>
-void PooledRatio::add_context(const PoolMember<ContextRidge>& member, Index n, const Features& features, double* values,
+// total (count, S) += the log ratios of the context at time steps first..first+count-1. values: scratch (count, S).
+void PooledRatio::add_context(const ContextReader& reader, Index first, Index count, double* values,
                               double* total) const {
-  for (Index k = 0; k < n; ++k) member.estimate.estimates_of_one(features(k), values + k * n_states());
-  add_logs(values, n, member.scale, total);
+  const Context& context = *context_->context;
+  const Index more = context_->ahead ? ContextMembers::kAhead : 0, s = n_states();
+  const Index all = std::min(count + more, reader.last_of(first + count - 1) + 1 - first);
+  RowMatrix now(all, s), ahead(more > 0 ? all : 0, s), statistics;
+  Eigen::ArrayXd scratch;
+  std::vector<std::uint8_t> counts;
+  const Index stride = context.n_statistics() + kLanes<double>;
+  reader.for_each_piece(first, all, [&](Index begin, Index n, const double* samples) {
+    statistics.resize(n, stride);
+    context.statistics(samples, n, scratch, statistics.data(), stride);
+    context.counts(samples, n, counts);
+    context_->now.estimate.estimates(statistics.data(), stride, counts.data(), n, now.row(begin).data());
+    if (more > 0) {
+      context_->ahead->estimate.estimates(statistics.data(), stride, counts.data(), n, ahead.row(begin).data());
+    }
+  });
+  add_logs(now.data(), count, context_->now.scale, total);
+  for (Index k = 0; k < count && more > 0; ++k) {
+    std::copy_n(ahead.row(std::min(k + more, reader.last_of(first + k) - first)).data(), s, values + k * s);
+  }
+  if (more > 0) add_logs(values, count, context_->ahead->scale, total);
 }
 
 void PooledRatio::log_ratios(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, bool single,
                              Rows out) const {
   std::optional<ContextReader> reader;
   if (context_ && compares(out.cols())) reader.emplace(*context_->context, samples, lengths);
-  const Index more = context_ && context_->ahead ? ContextMembers::kAhead : 0;
   for_each_block(samples, lengths, n_threads,
                  [&](Index first, Index count, const double* frames, const char* missing, double* total) {
-                   double* const values = total + aligned(count * n_states());
-                   RowMatrix features;
-                   if (reader) reader->read(first, std::min(count + more, samples.rows() - first), features);
-                   const auto now = [&](Index k) { return features.row(k).data(); };
-                   const auto later = [&](Index k) {
-                     return features.row(std::min(first + k + more, reader->last_of(first + k)) - first).data();
-                   };
-                   if (reader) add_context(context_->now, count, now, values, total);
-                   if (reader && context_->ahead) add_context(*context_->ahead, count, later, values, total);
+                   if (reader) add_context(*reader, first, count, total + aligned(count * n_states()), total);
                    evidence(frames, missing, count, single, total, out.data() + first * out.cols(), out.cols());
                  });
 }
@@ -284,8 +293,12 @@ void PooledRatio::frame_log_ratios(const double* frames, const char* missing, co
                                    double* scratch, double* out, Index n_columns) const {
   std::fill_n(scratch, n * n_states(), 0.0);
   if (context_ && compares(n_columns)) {
-    const auto now = [&](Index k) { return features + k * context_->context->size(); };
-    add_context(context_->now, n, now, scratch + aligned(n * n_states()), scratch);
+    double* const values = scratch + aligned(n * n_states());
+    const auto& [estimate, scale] = context_->now;
+    for (Index k = 0; k < n; ++k) {
+      estimate.estimates_of_one(features + k * context_->context->size(), values + k * n_states());
+    }
+    add_logs(values, n, scale, scratch);
   }
   evidence(frames, missing, n, false, scratch, out, n_columns);
 }

@@ -15,8 +15,15 @@ def context_features(
     samples: Array, mean: Array, scale: Array, windows: list[int], kinds: int, signs: Array, bias: Array
 ) -> Array:
     """Samples, statistics and pooled convolutions (T, F) of a sequence (T, d)."""
-    z = filled((samples - mean) / scale)
+    z = filled(rounded((samples - mean) / scale, windows[-1]))
     return np.hstack([z, *[statistics(z, w)[kind] for w in windows for kind in range(kinds)], pooled(z, signs, bias)])
+
+
+def rounded(z: Array, longest: int) -> Array:
+    """Limit to +-32 and round to multiples of 2^-17; larger ones for long windows."""
+    unit = 2.0 ** (np.ceil(max(np.log2(longest / 128), 0) / 2) - 17)
+    exact: Array = np.round(np.clip(z, -32, 32) / unit) * unit
+    return exact
 
 
 def filled(z: Array) -> Array:

@@ -15,22 +15,20 @@
 
 namespace drhmm {
 
-#if defined(DRHMM_HAS_VECTORS)
-// One byte for each number of a register.
-using Bytes = std::uint8_t __attribute__((vector_size(kRegisterBytes / 8)));
-#endif
-
 // The features of a time step, from the standardised samples z up to it:
 //   z (d), the sample itself;
 //   for each window w: the mean (d), log(sd + .001) (d) and log(mean |difference| + .001) (d) of the last w samples,
 //   or only the first `kinds` of these;
 //   for each of 3 x 84 kernels: the share of its last 5 outputs above its bias. A kernel has nine taps, 1, 2 or 4
-//   samples apart (its dilation), three with the weight 2 and six with -1, on a signed sum of some columns.
+//   samples apart (its dilation), three with the weight 2 and six with -1, on a signed sum of at most 9 columns.
 // The first sample of a sequence is repeated before it. A NaN is replaced by the last value of its column, or by the
 // training mean before there is one.
+// z is limited to +-32 and rounded to multiples of 2^-17, or larger ones for windows above 128. Then all sums are
+// exact, in double and in 32-bit integers: in any order, in batch and in streams, they are the same.
 class Context {
  public:
   static constexpr Index kTaps = 9, kPooled = 5, kPatterns = 84, kDilations = 3, kKernels = kPatterns * kDilations;
+  static constexpr Index kMostSummed = 9;
   static constexpr std::array<Index, kDilations> kSpacing{1, 2, 4};
   // Kernels of a dilation, and of all, padded to whole registers.
   static constexpr Index kPadded = (kPatterns + 7) / 8 * 8, kPlaces = kPadded * kDilations;
@@ -38,8 +36,7 @@ class Context {
   static constexpr Index place(Index k) { return k / kPatterns * kPadded + k % kPatterns; }
   static constexpr Index kSpan = (kTaps - 1) * kSpacing.back() + 1;  // samples behind one output
   static constexpr Index kReach = kSpan + kPooled - 1;               // samples behind pooled outputs
-  static constexpr Index kRows = 256;                                // time steps in a block of a batch
-  static constexpr Index kTogether = 4;                              // samples projected together
+  static constexpr Index kRows = 512;                                // time steps in a block of a batch
   static constexpr double kShare = 1.0 / kPooled;
 
   // mean, inverse_scale (d), windows in ascending order, kinds 1..3, signs (d, kKernels), bias (kKernels)
@@ -51,10 +48,19 @@ class Context {
         kinds_(kinds),
         signs_(RowMatrix::Zero(signs.rows(), kPlaces)),
         bias_(Vector::Constant(kPlaces, std::numeric_limits<double>::infinity())),
-        history_(std::max(kReach, windows_.empty() ? Index{1} : windows_.back() + 1)) {
+        history_(std::max(kReach, windows_.empty() ? Index{1} : windows_.back() + 1)),
+        units_(kFinest) {
+    for (Index w = 128; !windows_.empty() && w < windows_.back(); w *= 4) units_ /= 2;
+    begins_.push_back(0);
     for (Index k = 0; k < kKernels; ++k) {
       signs_.col(place(k)) = signs.col(k);
       bias_[place(k)] = bias[k];
+      const double limit = std::numeric_limits<std::int32_t>::max();
+      thresholds_.push_back(static_cast<std::int32_t>(std::min(std::max(std::floor(bias[k] * units_), -limit), limit)));
+      for (Index j = 0; j < signs.rows(); ++j) {
+        if (signs(j, k) != 0) summed_.push_back({j, signs(j, k) > 0 ? 1 : -1});
+      }
+      begins_.push_back(static_cast<Index>(summed_.size()));
     }
     // The weights of a tap in the kernels of a dilation: 2 if it is one of the kernel's three, or -1.
     weights_.fill(0.0);
@@ -83,13 +89,14 @@ class Context {
 
   // out (d) <- the standardised sample (d); NaN becomes the last value, last (d).
   void standardize(const double* sample, const double* last, double* out) const {
+    constexpr double kWhole = 0x1.8p52;  // the last digit of numbers in this range stands for 1
     for (Index j = 0; j < n_columns(); ++j) {
-      out[j] = std::isnan(sample[j]) ? last[j] : (sample[j] - mean_[j]) * inverse_scale_[j];
+      const double z = std::min(std::max((sample[j] - mean_[j]) * inverse_scale_[j], -kFarthest), kFarthest);
+      out[j] = std::isnan(sample[j]) ? last[j] : (z * units_ + kWhole - kWhole) / units_;
     }
   }
 
-  // Below, `newest` is the last of history() standardised samples in memory, with room for a register behind it. Batch
-  // inference and streams do the same operations, because rounding decides ties.
+  // Below, samples are standardised ones in memory after history() - 1 others, with room for a register behind them.
 
   // above (kPlaces) <- whether each kernel's output at one time step is above its bias.
   void respond(const double* newest, std::uint8_t* above) const {
@@ -112,7 +119,8 @@ class Context {
       }
       const Lanes<double> bias = load<double>(bias_.data() + place), output = weighted(taps.data(), 1, weights);
 #if defined(DRHMM_HAS_VECTORS)
-      const Bytes larger = __builtin_convertvector(output > bias, Bytes) & std::uint8_t{1};
+      const Register<double>::Bytes larger =
+          __builtin_convertvector(output > bias, Register<double>::Bytes) & std::uint8_t{1};
       std::memcpy(above + place, &larger, sizeof larger);
 #else
       above[place] = output > bias;
@@ -120,30 +128,31 @@ class Context {
     }
   }
 
-  // shares (n, stride) <- the share of the last outputs of each kernel above its bias, at n <= kRows time steps up to
-  // `newest`. Samples before time step `same` (negative: before the first) repeat that one.
-  void shares(const double* newest, Index n, Index same, double* shares, Index stride) const;
+  // Time steps in a register: n of them are cut into as many segments. Numbers of time step k are in lane
+  // k / n_steps(n) of register k % n_steps(n).
+  static constexpr Index kSegments = kLanes<std::int32_t>;
+  static Index n_steps(Index n) { return (n + kSegments - 1) / kSegments; }
+  // Bytes between the counts of two kernels: whole lines of the cache, and an odd number of these, which spreads them.
+  static Index count_stride(Index n) { return ((n_steps(n) * kSegments + 63) / 64 | 1) * 64; }
 
-  // outputs (n, stride) <- the outputs of the kernels, for learning their biases.
-  void outputs(const double* newest, Index n, Index same, double* outputs, Index stride) const;
+  // counts (kKernels, count_stride) <- how many of the last 5 outputs are above the bias at n <= kRows time steps.
+  void counts(const double* samples, Index n, std::vector<std::uint8_t>& counts) const;
 
-  Index scratch_size() const { return 3 * n_windows() * padded_columns(); }
+  // outputs (n, kKernels) <- the outputs of the kernels, for learning their biases.
+  void outputs(const double* samples, Index n, double* outputs) const;
 
-  // out (n_statistics, and room for a register) <- the sample and its statistics.
-  void statistics(const double* newest, Eigen::ArrayXd& scratch, double* out) const;
+  // out (n, stride), with room for a register, <- n samples and their statistics (n_statistics).
+  void statistics(const double* samples, Index n, Eigen::ArrayXd& scratch, double* out, Index stride) const;
 
  private:
   static constexpr double kLeast = 1e-3;
   static constexpr Index kWidth = kLanes<double>;
 
-  // A register of kernels: its place among those padded, its column, and its number of kernels.
-  struct Place {
-    Index place, column, width;
+  static constexpr double kFarthest = 32, kFinest = 1 << 17;
 
-    DRHMM_INLINE void write(const Lanes<double>& values, double* row) const {
-      if (width == kWidth) return store<double>(values, row + column);
-      for (Index lane = 0; lane < width; ++lane) row[column + lane] = lane_of(values, lane);
-    }
+  struct Summed {
+    Index column;
+    std::int32_t sign;
   };
 
   // The sum of nine projections, the oldest first, `step` registers apart.
@@ -157,12 +166,10 @@ class Context {
     return output;
   }
 
-  // Calls use(where, k, output) for n time steps k, kernel by kernel; `newest` is the last one, and has room for
-  // kTogether samples behind it.
+  // Calls use(kernel, s, thrice, nine) with the sums of three taps, times 3, and of all nine taps, in units, at
+  // registers s >= 1 - kPooled of n time steps. Their difference is the output.
   template <class Use>
-  void convolve(const double* newest, Index n, Index same, const Use& use) const;
-
-  Index padded_columns() const { return (n_columns() + kWidth - 1) / kWidth * kWidth; }
+  void convolve(const double* samples, Index n, const Use& use) const;
 
   Vector mean_, inverse_scale_;  // (d)
   std::vector<Index> windows_;
@@ -170,6 +177,10 @@ class Context {
   RowMatrix signs_;  // (d, kPlaces)
   Vector bias_;      // (kPlaces)
   Index history_;
+  double units_;
+  std::vector<Index> begins_;             // (kKernels + 1) the places of each kernel in summed_
+  std::vector<Summed> summed_;            // columns and signs
+  std::vector<std::int32_t> thresholds_;  // (kKernels) biases in units
   std::array<double, static_cast<std::size_t>(kTaps* kPadded)> weights_;  // (kTaps, kPadded)
 };
 
@@ -180,7 +191,6 @@ class ContextState {
       : samples_(static_cast<std::size_t>((context.history() + kSlack) * context.n_columns() + kLanes<double>), 0.0),
         last_(static_cast<std::size_t>(context.n_columns()), 0.0),
         above_(static_cast<std::size_t>(Context::kPooled * Context::kPlaces), 0),
-        scratch_(context.scratch_size()),
         row_(static_cast<std::size_t>(context.size() + kLanes<double>)),
         end_(context.history()) {}
 
@@ -209,7 +219,7 @@ class ContextState {
 
   // out (context.size()) <- the features of the newest time step.
   void features(const Context& context, double* out) {
-    context.statistics(newest(context), scratch_, row_.data());
+    context.statistics(newest(context), 1, scratch_, row_.data(), 0);
     out = std::copy_n(row_.data(), context.n_statistics(), out);
     const std::uint8_t* const above = above_.data();
     std::array<std::uint8_t, Context::kPlaces> counts;
@@ -266,13 +276,28 @@ class ContextState {
   Index end_, next_ = 0, n_ = 0;
 };
 
-// Reads the features of concatenated sequences block by block.
+// Reads the context of concatenated sequences block by block.
 class ContextReader {
  public:
   ContextReader(const Context& context, const ConstRows& samples, const std::vector<Index>& lengths)
       : context_(context), samples_(samples) {
     Index begin = 0;
     for (const Index length : lengths) ends_.push_back(begin += length);
+  }
+
+  // Calls use(k, n, samples) for pieces of one sequence, time steps first+k..first+k+n-1, n <= kRows.
+  template <class Use>
+  void for_each_piece(Index first, Index count, const Use& use) const {
+    const Index d = context_.n_columns(), before = context_.history() - 1;
+    std::vector<double> samples;
+    auto sequence = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin());
+    for (Index t = first, n = 0; t < first + count; t += n) {
+      while (t >= ends_[sequence]) ++sequence;
+      n = std::min({ends_[sequence], first + count, t + Context::kRows}) - t;
+      samples.resize(static_cast<std::size_t>((before + n) * d + kLanes<double>));
+      fill(sequence == 0 ? 0 : ends_[sequence - 1], t, n, samples.data() + before * d);
+      use(t - first, n, samples.data() + before * d);
+    }
   }
 
   // features (count, size) <- those of time steps first..first+count-1; outputs: of the kernels instead, (count, 252).
@@ -282,6 +307,9 @@ class ContextReader {
   Index last_of(Index t) const { return *std::upper_bound(ends_.begin(), ends_.end(), t) - 1; }
 
  private:
+  // now (n, d) <- the standardised samples from t on, and the history before them, of the sequence from `begin` on.
+  void fill(Index begin, Index t, Index n, double* now) const;
+
   // The last standardised values (d) of all columns before `start`; 0 where a column has none.
   std::vector<double> remembered(Index begin, Index start) const;
 

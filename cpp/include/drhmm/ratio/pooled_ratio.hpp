@@ -91,9 +91,7 @@ class PooledRatio {
   void for_each_block(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, const Use& use) const;
   void kernel_sums(const double* frames, Index n, bool single, double* scratch, double* values) const;
   void add_logs(double* estimates, Index n, double scale, double* total) const;
-  template <class Features>
-  void add_context(const PoolMember<ContextRidge>& member, Index n, const Features& features, double* values,
-                   double* total) const;
+  void add_context(const ContextReader& reader, Index first, Index count, double* values, double* total) const;
   void add_densities(const double* frames, Index n, double* values, double* scratch, double* total) const;
   void evidence(const double* frames, const char* missing, Index n, bool single, double* total, double* out,
                 Index n_columns) const;

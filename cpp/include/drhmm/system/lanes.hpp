@@ -47,11 +47,17 @@ template <>
 struct Register<double> {
   using Value = double __attribute__((vector_size(kRegisterBytes)));
   using Unsigned = std::uint64_t __attribute__((vector_size(kRegisterBytes)));
+  using Bytes = std::uint8_t __attribute__((vector_size(kRegisterBytes / 8)));  // one for each number
 };
 template <>
 struct Register<float> {
   using Value = float __attribute__((vector_size(kRegisterBytes)));
   using Unsigned = std::uint32_t __attribute__((vector_size(kRegisterBytes)));
+};
+template <>
+struct Register<std::int32_t> {
+  using Value = std::int32_t __attribute__((vector_size(kRegisterBytes)));
+  using Bytes = std::uint8_t __attribute__((vector_size(kRegisterBytes / 4)));
 };
 template <class Real>
 constexpr int kLanes = kRegisterBytes / static_cast<int>(sizeof(Real));
@@ -111,6 +117,30 @@ template <class Real>
 inline Lanes<Real> all(Real value) {
   return Lanes<Real>{} + value;
 }
+
+// Stores small integers as bytes, or loads bytes as numbers.
+#if defined(DRHMM_HAS_VECTORS)
+DRHMM_INLINE void store_bytes(const Lanes<std::int32_t>& value, std::uint8_t* to) {
+  const auto bytes = __builtin_convertvector(value, Register<std::int32_t>::Bytes);
+  std::memcpy(to, &bytes, sizeof bytes);
+}
+DRHMM_INLINE Lanes<double> load_bytes(const std::uint8_t* from) {
+#if defined(__AVX512F__)
+  return _mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#elif defined(__AVX2__)
+  std::int32_t four;
+  std::memcpy(&four, from, sizeof four);
+  return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(four)));
+#else
+  Register<double>::Bytes bytes;
+  std::memcpy(&bytes, from, sizeof bytes);
+  return __builtin_convertvector(bytes, Lanes<double>);
+#endif
+}
+#else
+inline void store_bytes(std::int32_t value, std::uint8_t* to) { *to = static_cast<std::uint8_t>(value); }
+inline double load_bytes(const std::uint8_t* from) { return *from; }
+#endif
 
 // -|x|
 DRHMM_INLINE Lanes<double> negative(Lanes<double> x) {
