@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "doc_module": ("drhmm",),
     "backreferences_dir": None,
+    "ignore_repr_types": r"matplotlib",
 }
 warnings.filterwarnings("error", module=r"drhmm\b")
 

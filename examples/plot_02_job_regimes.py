@@ -19,7 +19,8 @@ prices = 100 * np.exp(np.cumsum(returns) / 100)
 X = np.log(np.abs(np.diff(np.log(prices), prepend=np.log(100))) + 1e-5)[:, None]
 
 # %%
-# The number of states that predicts held-out days best, or the smallest that is hardly worse.
+# The number of states that predicts held-out days best, or the smallest that is hardly worse. Of the three regimes
+# it finds two: the days of panic are too few to predict better with a state of their own.
 
 numbers = select_states(X, range(2, 5), random_state=0)
 numbers.plot()
@@ -31,8 +32,8 @@ model = DensityRatioHMM(numbers.n_states, random_state=0).fit(X)
 print(model.model_.summary())
 
 # %%
-# The probability of each state on every day. EM numbers the states in any order. As the prices are simulated, the true
-# regimes are known: each state is assigned to the regime with the most common days.
+# The probability of each state on every day. EM numbers the states in any order. As the prices are simulated, we know
+# the true regimes, and assign each state to the regime with which it shares most days.
 
 posteriors = model.predict_proba(X)
 shared = np.eye(3)[regimes].T @ posteriors  # days that each regime shares with each state

@@ -16,7 +16,7 @@ alarm = model.alarm(false_alarms=1, per="7d", hold_off="1h", normal=week, step=6
 alarm
 
 # %%
-# In the next two days sensors have offsets, or are swapped. When, and which columns are unusual?
+# In the next two days sensors have offsets, or are swapped. When does that happen, and which columns are unusual?
 
 days, fault = sensors(2 * 1440, faults=("bias", "swap"), random_state=2)
 episodes = alarm.episodes(days)
@@ -27,4 +27,4 @@ for episode in episodes:
 # %%
 # The evidence of single minutes and its sum, the levels that were learned from normal operation, and the alarms.
 
-plotting.alarms(model.novelty_score(days), alarm, truth=fault != "normal")
+axes = plotting.alarms(model.novelty_score(days), alarm, truth=fault != "normal")

@@ -8,7 +8,7 @@ of short windows, and a chain models how long a regime lasts.
 
 # %%
 # The training data are a list of three sequences, one per regime. ``window=4`` describes each time step by four
-# samples. Kernel width, regularisation and the weight of a time step against the chain are chosen by cross-validation.
+# samples. Cross-validation chooses the width and the regularisation of the kernels.
 
 import matplotlib.pyplot as plt
 
@@ -21,10 +21,10 @@ model = DensityRatioHMM(window=4, transmat=stay, random_state=0).fit(X, y)
 print(f"sigma {model.sigma_:.2f}, rho {model.rho_:g}, evidence scale {model.evidence_scale_:g}")
 
 # %%
-# The training sequences never switch, so the transition matrix is given here. If your sequences do switch, leave it
-# out, and it is counted.
+# The training sequences never switch, so the transition matrix is given here, and the evidence scale is 1. If your
+# sequences do switch, leave the matrix out: transitions are counted, and the scale is learned.
 #
-# Single time steps are often wrong. Filtering adds the past, and smoothing also the future.
+# Single time steps are often wrong. Filtering adds the past, and smoothing also adds the future.
 
 X_new, y_new = sines(600, random_state=1)
 plotting.sequence(

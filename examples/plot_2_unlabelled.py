@@ -7,8 +7,8 @@ and expectation maximisation finds the rings from that.
 """
 
 # %%
-# Only ``n_states`` is given. EM starts from clusters of time steps in their context, and alternates between soft
-# labels and density ratios.
+# Only ``n_states`` is given. EM starts from clusters of time steps, averaged over their neighbours, and alternates
+# between soft labels and density ratios.
 
 from itertools import permutations
 

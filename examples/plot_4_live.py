@@ -27,7 +27,7 @@ for t, x in enumerate(X_live):
     answer = later.step(x)
     if answer is not None:
         lagged.append(answer)
-    if t == 200:  # the process ends here, and another one resumes from a few bytes
+    if t == 200:  # the process ends here, and another one resumes from the snapshot
         saved = later.snapshot()
         later = model.resume(saved)
 lagged.extend(later.pending())  # the last ten, when the sequence has ended
@@ -49,6 +49,6 @@ axes[0].text(120, 0, "no samples", ha="center", va="center", fontsize=9)
 plt.show()
 
 # %%
-# After a gap, ``dt`` is the number of steps that have passed. An hour of seconds costs only a few small products.
+# After a gap, ``dt`` is the number of steps that have passed. A gap of 3600 steps costs only a few small products.
 
 print(at_once.step(X_live[0], dt=3600).round(3))

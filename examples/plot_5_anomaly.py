@@ -32,9 +32,9 @@ X_new[350:420] = [-3.0, -2.0] + 0.4 * random.standard_normal((70, 2))  # an even
 X_new[150] += 4.0  # one odd sample
 
 # %%
-# The score of one time step is high for every outlier. The probability weighs it against the rate and the duration: a
-# run of outliers is an event, a single one is not. If a missed event costs ten times as much as a false alarm, the
-# alarm level is 1 / (1 + 10), the dotted line.
+# The score of one time step is high for every outlier. The probability weighs it against the rate and the duration:
+# during the event it stays near 1, after the single outlier it falls within a few time steps. If a missed event costs
+# ten times as much as a false alarm, the alarm level is 1 / (1 + 10), the dotted line.
 
 figure, panels = plt.subplots(3, 1, figsize=(9, 5), sharex=True, layout="constrained")
 panels[0].plot(X_new, linewidth=0.8)
@@ -46,7 +46,7 @@ panels[2].plot(model.novelty_proba(X_new, method="smooth"), color="#0072B2", lin
 panels[2].axhline(1 / 11, color="#666666", linewidth=0.8, linestyle=":")
 panels[2].set_title("probability of something unknown; dotted: 1 / 11", loc="left", fontsize=9)
 panels[2].legend(frameon=False, fontsize=9)
-panels[2].set_xlabel("frame")
+panels[2].set_xlabel("time step")
 for axes in panels:
     axes.axvspan(350, 420, color="#F0E442", alpha=0.3, linewidth=0)
     axes.spines[["top", "right"]].set_visible(False)
@@ -56,10 +56,10 @@ plt.show()
 # ``predict`` can label it.
 
 labels = model.predict(X_new, novelty_label=-1)
-print(f"{np.mean(labels[350:420] == -1):.0%} of the event found, {np.sum(labels[:350] == -1)} false alarms before it")
+print(f"{np.mean(labels[350:420] == -1):.0%} of the event found; also unknown: {np.flatnonzero(labels[:350] == -1)}")
 
 # %%
-# The same event at (1.0, 2.5) is closer to the first regime, and found, too.
+# At (1.0, 2.5) the same event is closer to the first regime. It is found, too.
 
 near = X_new.copy()
 near[350:420] = [1.0, 2.5] + 0.4 * random.standard_normal((70, 2))

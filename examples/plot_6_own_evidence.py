@@ -23,7 +23,7 @@ rates = np.array([6.0, 11.0, 18.0])
 
 states = markov_chain(400, transmat, startprob, random_state=9)
 counts = np.random.RandomState(1).poisson(rates[states]).astype(float)
-counts[250:265] = np.nan  # the log of these minutes is lost
+counts[250:265] = np.nan  # these minutes are missing
 
 # %%
 # Log-likelihoods need no constant: log(count!) is the same for every state and can be left out. A row of NaN is a
