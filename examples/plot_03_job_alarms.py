@@ -25,6 +25,7 @@ for episode in episodes:
     print(f"minutes {episode.begin} to {episode.end}: column {column} ({share:.0%}); true: {fault[episode.peak]}")
 
 # %%
-# The evidence of single minutes and its sum, the levels that were learned from normal operation, and the alarms.
+# The evidence of single minutes and its sum, the levels that were learned from normal operation, and the alarms. An
+# orange fault without a grey alarm is missed; an alarm without a fault is false.
 
 axes = plotting.alarms(model.novelty_score(days), alarm, truth=fault != "normal")
