@@ -1,4 +1,4 @@
-"""Learning from pandas, polars and Arrow tables, and prediction as tables.
+"""Learn from pandas, polars and Arrow tables, and return predictions as tables.
 
 Needs narwhals (``pip install "drhmm[dataframes]"``) and the library of the table. `evaluate`, `cross_validate`,
 `explain` and `rank_columns` return the same as the functions and methods of these names for arrays.
