@@ -338,18 +338,6 @@ def remembering():
     return dataframes.fit(DensityRatioHMM(**FIXED), ROWS, label="place", time="when")
 
 
-class Tensor:
-    """As much of a tensor of torch as matters: it refuses to become an array while it keeps gradients."""
-
-    shape, ndim = (3, 2), 2
-
-    def detach(self):
-        return self
-
-    def __array__(self, dtype=None, copy=None):
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
-
-
 class TestData:
     def test_text_in_a_column_is_named(self):
         mixed = TABLE.astype(object)
@@ -362,10 +350,6 @@ class TestData:
         mixed[3, 1] = "fast"
         with pytest.raises(ValueError, match="X must hold numbers, got 'fast' at row 3, column 1"):
             DensityRatioHMM(**FIXED).fit(mixed, STATES)
-
-    def test_a_tensor_is_told_how_to_become_an_array(self, named):
-        with pytest.raises(TypeError, match=r"X is a tensor that numpy cannot read: use X\.detach\(\)\.cpu\(\)\.numpy"):
-            named.model_.predict(Tensor())
 
     def test_a_sparse_matrix_is_told_how_to_become_an_array(self, named):
         with pytest.raises(TypeError, match=r"X is sparse, and sparse data are not supported; use X\.toarray"):

@@ -67,13 +67,12 @@ class ChainRules:
 
         Counts of forbidden transitions are an error if they are `certain`; otherwise they are ignored.
         """
-        if self.transmat is not None:
-            for i, j in np.argwhere((self.transmat == 0) & (counts > 0) & certain):
-                raise ValueError(f"transmat forbids the transition from state {i} to state {j}, but y contains it")
-            return self.transmat
-        forbidden = np.isneginf(self.prior)
+        forbidden = np.isneginf(self.prior) if self.transmat is None else self.transmat == 0
         for i, j in np.argwhere(forbidden & (counts > 0) & certain):
-            raise ValueError(f"transition_prior forbids the transition from state {i} to state {j}, but y contains it")
+            setting = "transition_prior" if self.transmat is None else "transmat"
+            raise ValueError(f"{setting} forbids the transition from state {i} to state {j}, but y contains it")
+        if self.transmat is not None:
+            return self.transmat
         smoothed = np.where(forbidden, 0.0, counts * self.weights + self.prior)
         totals = smoothed.sum(axis=1, keepdims=True)
         for state in np.flatnonzero(totals == 0):

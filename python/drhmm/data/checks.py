@@ -78,7 +78,10 @@ def as_matrix(values: Any, name: str, advice: str = "") -> Array:
     refuse_masked(values, name)
     if hasattr(values, "toarray"):
         raise TypeError(f"{name} is sparse, and sparse data are not supported; use {name}.toarray()")
-    array = _as_array(values, name, advice)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a rectangular array: {str(error).rstrip('.')}{advice}") from None
     if array.dtype.kind == "c":
         raise ValueError(f"{name} holds complex numbers. Complex data not supported")
     if array.dtype.kind not in "fiubO":
@@ -96,20 +99,6 @@ def as_matrix(values: Any, name: str, advice: str = "") -> Array:
     if array.ndim != 2:
         raise ValueError(f"{name} must have two dimensions (rows, columns), got shape {array.shape}{advice}")
     return np.require(array, dtype=np.float64, requirements=["C", "A"])
-
-
-def _as_array(values: Any, name: str, advice: str) -> npt.NDArray[Any]:
-    """Convert to a numpy array; say how to convert tensors that numpy cannot read."""
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name} is not a rectangular array: {str(error).rstrip('.')}{advice}") from None
-    except (TypeError, RuntimeError) as error:
-        if not hasattr(values, "detach"):
-            raise
-        raise TypeError(
-            f"{name} is a tensor that numpy cannot read: use {name}.detach().cpu().numpy() ({error})"
-        ) from None
 
 
 def read_only(array: Array) -> Array:

@@ -16,7 +16,6 @@ from ..evidence.pooled import PooledEvidence
 from ..exceptions import ModelFormatError
 from ..model import Model
 from ..version import __version__
-from . import objects
 from .atomic_write import write_atomically
 from .serialization import DESCRIPTION, description_of, digest, parts_of, tensors_of
 from .strict_json import strict_json
@@ -91,7 +90,7 @@ def to_bytes(model: Model) -> bytes:
         name: np.array(values, dtype="<f8", order="C") for name, values in tensors_of(model).items()
     }
     if not isinstance(model.evidence, PooledEvidence):
-        tensors[OBJECTS] = np.frombuffer(objects.dump(model.evidence.sources), dtype=np.uint8)
+        tensors[OBJECTS] = np.frombuffer(_dump_sources(model.evidence.sources), dtype=np.uint8)
     content = serialize(tensors, {_KEY: json.dumps(metadata, allow_nan=False)})
     return content.replace(_NO_CHECKSUM.encode(), _checksum(content).encode(), 1)
 
@@ -132,7 +131,7 @@ def from_bytes(content: bytes, trusted: Sequence[str] | None = None) -> Model:
         raise ModelFormatError("the file is damaged or cut short: its checksum does not fit")
     try:
         tensors, described = _tensors(content), {name: metadata[name] for name in DESCRIPTION}
-        sources = None if OBJECTS not in tensors else objects.load(tensors.pop(OBJECTS).tobytes(), trusted)
+        sources = None if OBJECTS not in tensors else _load_sources(tensors.pop(OBJECTS).tobytes(), trusted)
         model = Model(**parts_of(tensors, described, sources), **_extras(metadata))
         model = model.with_alarm(model.own_alarm)  # with valid numbers
         found = digest(described, tensors) if sources is None else model.fingerprint
@@ -205,3 +204,45 @@ def _extras(metadata: Mapping[str, Any]) -> dict[str, Any]:
         "settings": settings,
         "kept_alarm": None if alarm is None else tuple(alarm),
     }
+
+
+def _skops(purpose: str) -> Any:
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError(f'{purpose} needs skops: pip install "drhmm[skops]" ({error})') from None
+    return skops.io
+
+
+def _dump_sources(sources: Mapping[str, Any]) -> bytes:
+    """Serialise sources; a ValueError names the class of an unsupported one."""
+    names = ", ".join(type(source).__name__ for source in sources.values())
+    skops = _skops(f"a model file with evidence from {names}")
+    try:
+        content: bytes = skops.dumps(dict(sources))
+        skops.loads(content, trusted=skops.get_untrusted_types(data=content))  # refuse unreadable content
+    except Exception as error:
+        raise ValueError(f"evidence from {names} cannot be saved by skops ({error}); use pickle or joblib") from error
+    return content
+
+
+def _load_sources(content: bytes, trusted: Sequence[str] | None) -> dict[str, Any]:
+    """Load sources; a ModelFormatError names the types that must be trusted first."""
+    skops = _skops("a model file with objects")
+    try:
+        needed = sorted(skops.get_untrusted_types(data=content))
+    except Exception as error:
+        raise ModelFormatError(f"the objects in the file cannot be read: {error}") from None
+    missing = needed if trusted is None else [name for name in needed if name not in trusted]
+    if trusted is None or missing:
+        raise ModelFormatError(
+            f"the file holds objects, which can run code; if you trust its origin and the types "
+            f"{', '.join(missing)}, use drhmm.load(path, trusted={needed})"
+        )
+    try:
+        sources = skops.loads(content, trusted=needed)
+    except Exception as error:
+        raise ModelFormatError(f"the objects in the file cannot be read: {error}") from None
+    if not isinstance(sources, dict) or not all(isinstance(name, str) for name in sources):
+        raise ModelFormatError("the objects in the file are not named sources of evidence")
+    return sources

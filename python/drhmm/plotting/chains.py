@@ -28,13 +28,7 @@ def written_share(probability: float) -> str:
 
 
 def transitions(transmat: Any, *, names: Any = None, ax: Axes | None = None) -> Axes:
-    """Draw a transition matrix with its numbers.
-
-    Parameters
-    ----------
-    transmat : array of shape (S, S)
-        Probability of going from a state (row) to a state (column); rows sum to 1.
-    """
+    """Draw a transition matrix (S, S) from states (rows) to states (columns)."""
     square = as_matrix(transmat, "transmat")
     matrix = as_transmat(square, len(square))
     size = 1.5 + 0.75 * len(matrix)
@@ -134,19 +128,9 @@ def ratio_map(
 ) -> Axes:
     """Draw the predicted ratio by the ratio before, as in Figure 1 of the paper.
 
-    Both axes are logarithmic.
-
-    Parameters
-    ----------
-    stay : float or array of float
-        Probabilities a of staying in a state, between 0 and 1: one curve each.
-    limits : (float, float)
-        Smallest and largest ratio.
-
-    Notes
-    -----
-    With A = [[a, 1 - a], [1 - a, a]], the ratio r = r(t-1) becomes (a r + 1 - a) / ((1 - a) r + a). It is 1 for
-    a = 1/2, r for a = 1, and otherwise between (1 - a) / a and its inverse.
+    One curve for each probability a in `stay`, and logarithmic axes within `limits`. With A = [[a, 1 - a], [1 - a, a]],
+    the ratio r = r(t-1) becomes (a r + 1 - a) / ((1 - a) r + a). It is 1 for a = 1/2, r for a = 1, and otherwise
+    between (1 - a) / a and its inverse.
     """
     values = np.atleast_1d(as_floats(stay, "stay"))
     if values.ndim != 1 or len(values) == 0:

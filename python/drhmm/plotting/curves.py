@@ -35,6 +35,8 @@ def _confidence(y: Any, probabilities: Any, name: str, names: Any = None) -> tup
 def calibration_error(y: Any, probabilities: Any, *, names: Any = None, n_bins: int = 10) -> float:
     """Expected calibration error: mean distance of probabilities from frequencies.
 
+    The mean over time steps of ``|mean probability - observed frequency|`` of the bin.
+
     Parameters
     ----------
     y : array of shape (T,)
@@ -43,11 +45,6 @@ def calibration_error(y: Any, probabilities: Any, *, names: Any = None, n_bins: 
         Probability of each state, or of the event. Only the likeliest state counts.
     n_bins : int
         Number of equal intervals of probability (bins).
-
-    Returns
-    -------
-    float
-        The mean over time steps of ``|mean probability - observed frequency|`` of the bin.
     """
     check_integer(n_bins, "n_bins", low=1)
     return error_of(*bins_of(*_confidence(y, probabilities, "probabilities", names), n_bins))
@@ -56,14 +53,8 @@ def calibration_error(y: Any, probabilities: Any, *, names: Any = None, n_bins: 
 def calibration(y: Any, probabilities: Any, *, names: Any = None, n_bins: int = 10, ax: Axes | None = None) -> Axes:
     """Draw observed frequencies against probabilities (reliability diagram).
 
-    The areas of dots show the time steps of each bin. Below the diagonal, a model is overconfident.
-
-    Parameters
-    ----------
-    y, n_bins
-        As in `calibration_error`.
-    probabilities : array of shape (T, S) or (T,), or mapping of str to such arrays
-        As in `calibration_error`: one curve, or one for each name.
+    The areas of dots show the time steps of each bin. Below the diagonal, a model is overconfident. Arguments as in
+    `calibration_error`; a mapping of `probabilities` by name draws a curve for each.
     """
     check_integer(n_bins, "n_bins", low=1)
     curves = {
@@ -138,14 +129,8 @@ def equal_error_rate(y: Any, scores: Any) -> float:
 def roc(y: Any, scores: Any, *, ax: Axes | None = None) -> Axes:
     """Draw detections against false alarms, with areas and equal error rates.
 
-    A dot marks the equal error rate of each curve.
-
-    Parameters
-    ----------
-    y : array of shape (T,)
-        As in `equal_error_rate`.
-    scores : array of shape (T,), or mapping of str to such arrays
-        As in `equal_error_rate`: one curve, or one for each name.
+    A dot marks the equal error rate of each curve. Arguments as in `equal_error_rate`; a mapping of `scores` by name
+    draws a curve for each.
     """
     events = _as_events(y)
     curves = {

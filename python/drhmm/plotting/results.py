@@ -44,12 +44,7 @@ def _largest(columns: Mapping[str, float]) -> dict[str, float]:
 def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
     """Draw the parts of the log odds of the two likeliest states.
 
-    The bars of past, future, typical frame and columns add up to the log odds.
-
-    Parameters
-    ----------
-    explained : Explanation
-        The result of `drhmm.Model.explain`.
+    The bars of past, future, typical frame and columns of `drhmm.Model.explain` add up to the log odds.
     """
     values = {"past": explained.past, "future": explained.future, "typical frame": explained.average}
     values |= {f"column {name}" if name in values else name: size for name, size in _largest(explained.columns).items()}
@@ -66,27 +61,16 @@ def explanation(explained: Explanation, *, ax: Axes | None = None) -> Axes:
 
 
 def ranking(ranked: ColumnRanking, *, ax: Axes | None = None) -> Axes:
-    """Draw the importance of each column, the largest first.
-
-    Parameters
-    ----------
-    ranked : ColumnRanking
-        The result of `drhmm.Model.rank_columns`.
-    """
+    """Draw the importance of each column from `drhmm.Model.rank_columns`."""
     axes = _bars(ax, _largest(ranked.columns))
     axes.set_xlabel("mean absolute contribution of a column to the log odds, nats")
     return axes
 
 
 def state_numbers(numbers: StateNumbers, *, ax: Axes | None = None) -> Axes:
-    """Draw the held-out gain by number of states, with errors and the choice.
+    """Draw the held-out gain by number of states from `drhmm.select_states`.
 
     A ring marks the chosen number; the bars are standard errors of differences to the largest gain.
-
-    Parameters
-    ----------
-    numbers : StateNumbers
-        The result of `drhmm.select_states`.
     """
     axes = axes_or_new(ax, 6, 3.6)
     axes.errorbar(

@@ -175,6 +175,9 @@ def evidence(
 ) -> Axes:
     """Draw the evidence of each time step for every state against the others.
 
+    The height of state i at time step t is log w_i(y_t) - log mean_{j != i} w_j(y_t), in nats. Above 0, it favours the
+    state; a difference of 1 changes the odds by a factor of e.
+
     Parameters
     ----------
     log_ratios : array of shape (T, S)
@@ -183,11 +186,6 @@ def evidence(
         States as in `sequence`, drawn as a strip at the lower edge.
     limit : float, optional
         Largest absolute evidence drawn; larger values are clipped. By default the largest finite value.
-
-    Notes
-    -----
-    The height of state i at time step t is log w_i(y_t) - log mean_{j != i} w_j(y_t), in nats. Above 0, it favours the
-    state; a difference of 1 changes the odds by a factor of e.
     """
     values = as_matrix(log_ratios, "log_ratios")
     n_frames, n_states = values.shape
