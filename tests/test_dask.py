@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import weakref
 
 import dask
@@ -195,6 +197,17 @@ class TestFit:
         assert_same(drhmm.dask.fit(DensityRatioHMM(**SETTINGS), ddf, **ROLES), in_memory())
 
     @pytest.mark.slow
+    def test_progress_is_shown(self, capsys):
+        drhmm.dask.fit(DensityRatioHMM(**SETTINGS, verbose=True), whole_partitions(), **ROLES)
+        told = capsys.readouterr().err
+        for what in ("labels", "a sample", "all rows"):
+            assert f"drhmm.dask.fit reads {what}\n" in told
+        assert told.count("100% Completed") >= 3
+
+    def test_workers_need_no_scikit_learn(self):
+        code = "import sys, drhmm.clusters.partitions; sys.exit('sklearn' in sys.modules)"
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
     def test_one_partition_is_in_memory_at_a_time(self):
         alive, most = weakref.WeakSet(), []
 

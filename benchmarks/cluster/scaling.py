@@ -1,19 +1,19 @@
-"""Learning and prediction on Dask with one worker and with two, measured; writes SCALING.md beside this file.
+"""Learning and prediction on Dask with data of four times the memory of a worker; writes SCALING.md beside this file.
 
-    python benchmarks/cluster/scaling.py --folder /tmp/drhmm-dask [--frames 5000000]
+    python benchmarks/cluster/scaling.py [--memory 400] [--workers 1 2] [--folder FOLDER]
 
-Frames are generated (seeded) into Parquet files in the folder, one partition each. What is there already, data and
-measurements, is not made again: a run that was stopped goes on. The models of all runs are asserted to be equal.
+The data are seeded, in Parquet files of the folder (temporary by default), one partition each. Workers are processes of
+one thread with a limit of memory, at which Dask restarts them. The models of all runs are asserted to be equal, and no
+worker may have been restarted. The default runs take less than five minutes on two cores.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
-import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -24,162 +24,115 @@ import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-import drhmm
-import drhmm.dask
-from drhmm import DensityRatioHMM
+import drhmm  # drhmm.dask in functions only: workers import this file, and do not need scikit-learn
 from drhmm.system.progress import progress_bar
 
-FEATURES = ["a", "b", "c", "d", "e"]
-ROLES = {"features": FEATURES, "label": "label", "sequence": "sequence", "time": "second"}
-SEQUENCE_ROWS = 5_000
-N_STATES = 4
+SEQUENCE_ROWS, PARTITION_ROWS, N_STATES, N_TIMES = 5_000, 25_000, 4, 4
 
 
-def note(text):
-    print(text, file=sys.stderr, flush=True)
-
-
-def partition(number, n_rows):
+def partition(number, features):
     """Whole sequences of clouds that take turns, one row a second."""
     random = np.random.default_rng(number)
-    means = 1.5 * np.random.default_rng(0).normal(size=(N_STATES, len(FEATURES)))
-    states = np.cumsum(random.random(n_rows) < 0.02) * random.integers(1, N_STATES) % N_STATES
-    frame = pd.DataFrame(means[states] + random.normal(size=(n_rows, len(FEATURES))), columns=FEATURES)
-    rows = np.arange(n_rows)
-    return frame.assign(
-        label=states,
-        sequence=number * n_rows + rows // SEQUENCE_ROWS,
-        second=(rows % SEQUENCE_ROWS).astype(float),
-    )
+    means = 1.5 / np.sqrt(len(features) / 5) * np.random.default_rng(0).normal(size=(N_STATES, len(features)))
+    jumps = (random.random(PARTITION_ROWS) < 0.02) * random.integers(1, N_STATES, PARTITION_ROWS)
+    states = np.cumsum(jumps) % N_STATES
+    rows = np.arange(PARTITION_ROWS)
+    frame = pd.DataFrame(means[states] + random.normal(size=(PARTITION_ROWS, len(features))), columns=features)
+    sequence = number * PARTITION_ROWS + rows // SEQUENCE_ROWS
+    return frame.assign(label=states, sequence=sequence, second=(rows % SEQUENCE_ROWS).astype(float))
 
 
-def generate(folder, n_frames, n_rows):
-    """The files of the first n_frames frames."""
-    folder.mkdir(parents=True, exist_ok=True)
+def generate(folder, n_partitions, features):
+    """Write the partitions that are missing, and return all paths."""
     show, paths = progress_bar("data"), []
-    for number in range(n_frames // n_rows):
-        path = folder / f"rows-{n_rows}-{number:05d}.parquet"
+    for number in range(n_partitions):
+        path = folder / f"{len(features)}-columns-{number:05d}.parquet"
         if not path.exists():
-            partition(number, n_rows).to_parquet(path.with_suffix(".part"))
+            partition(number, features).to_parquet(path.with_suffix(".part"))
             path.with_suffix(".part").rename(path)
         paths.append(path)
-        show(number + 1, n_frames // n_rows, "")
+        show(number + 1, n_partitions, "")
     return paths
 
 
-def peak_memory():
-    """The most memory that this process has had, in MB (Linux; getrusage would inherit the parent's)."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1e3
+def worker_memory():
+    """The process, and the most memory that it has had in MB (getrusage would inherit the parent's)."""
+    return os.getpid(), int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1e3
 
 
 def right(frame):
     return pd.DataFrame({"right": [int((frame["state"] == frame["label"]).sum())], "rows": [len(frame)]})
 
 
-def measure(paths, n_workers, n_basis):
-    """Seconds of learning and prediction and the peak memory of a worker, before and after, on a new cluster."""
-    estimator = DensityRatioHMM(n_basis=n_basis, random_state=0, n_threads=1)
-    with (
-        LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
-        client.run(lambda: __import__("drhmm.dask"))
-        idle = max(client.run(peak_memory).values())
+def measure(paths, features, n_workers, memory):
+    """The model, seconds of learning and prediction, accuracy, and memory of a worker, idle and at most."""
+    import drhmm.dask
+
+    estimator = drhmm.DensityRatioHMM(random_state=0, n_threads=1, verbose=sys.stderr.isatty())
+    # The memory pools of Arrow keep what they have freed, except that of the system.
+    dask.config.set({"distributed.nanny.pre-spawn-environ.ARROW_DEFAULT_MEMORY_POOL": "system"})
+    cluster = LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, memory_limit=f"{memory}MB", dashboard_address=None
+    )
+    with cluster, Client(cluster) as client:
+        client.run(lambda: __import__("drhmm.clusters.partitions"))
+        before = dict(client.run(worker_memory).values())
         ddf = dd.from_map(pd.read_parquet, paths)
         begin = time.perf_counter()
-        drhmm.dask.fit(estimator, ddf, **ROLES)
+        drhmm.dask.fit(estimator, ddf, features=features, label="label", sequence="sequence", time="second")
         learned = time.perf_counter()
-        predicted = drhmm.dask.predict(estimator, ddf, sequence="sequence", time="second", whole=True)
+        predicted = drhmm.dask.predict(estimator, ddf, whole=True)
         total = predicted.map_partitions(right, meta={"right": int, "rows": int}).sum().compute()
         end = time.perf_counter()
-        peak = max(client.run(peak_memory).values())
-    estimator.save(paths[0].parent / f"model-{len(paths)}-{n_workers}.drhmm")
-    return {
-        "fit": learned - begin,
-        "predict": end - learned,
-        "accuracy": float(total["right"] / total["rows"]),
-        "idle": idle,
-        "peak": peak,
-    }
-
-
-def assert_equal_models(folder, n_partitions, workers):
-    models = [drhmm.load(folder / f"model-{n_partitions}-{n}.drhmm") for n in workers]
-    X = partition(0, SEQUENCE_ROWS)[FEATURES]
-    for model in models[1:]:
-        np.testing.assert_allclose(model.predict_proba(X), models[0].predict_proba(X), rtol=0, atol=1e-9)
-
-
-def report(options, rows, n_rows):
-    """The page: one line for each number of frames and of workers."""
-    lines = [
-        "# Dask: measured",
-        "",
-        f"Made by `python benchmarks/cluster/scaling.py --folder FOLDER --frames {options.frames} --rows {n_rows} "
-        f"--basis {options.basis}`; {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"Dask {dask.__version__}, distributed {distributed.__version__}, "
-        f"drhmm {drhmm.__version__}. Workers are processes of one thread on one machine; medians of {options.repeats}.",
-        "",
-        f"{len(FEATURES)} columns, {N_STATES} states, {options.basis} kernel centres, partitions of {n_rows:,} rows in "
-        "Parquet files. `fit` reads every partition three times (labels, sample, statistics) and cross-validates on a "
-        "sample of 20,000 rows; the models of one worker and of two are equal to 1e-9. Memory is the peak of a worker "
-        "over that of an idle one. `predict` is told that partitions hold whole sequences, and its results are summed, "
-        "not written.",
-        "",
-        "| frames | workers | fit, s | predict, s | frames per second, fit | predict | memory, MB | accuracy |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for (frames, workers), row in rows.items():
-        lines.append(
-            f"| {frames:,} | {workers} | {row['fit']:.1f} | {row['predict']:.1f} | {frames / row['fit']:,.0f} | "
-            f"{frames / row['predict']:,.0f} | {row['peak'] - row['idle']:.0f} | {row['accuracy']:.3f} |"
-        )
-    one, two = rows[options.frames, 1], rows[options.frames, 2]
-    lines += [
-        "",
-        f"From one worker to two: learning {one['fit'] / two['fit']:.2f} times as fast, "
-        f"prediction {one['predict'] / two['predict']:.2f} times.",
-        "",
-    ]
-    return "\n".join(lines)
+        after = dict(client.run(worker_memory).values())
+    assert set(after) == set(before), "a worker was restarted"
+    accuracy = float(total["right"] / total["rows"])
+    return estimator.model_, learned - begin, end - learned, accuracy, max(before.values()), max(after.values())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, required=True, help="where data and measurements are kept")
-    parser.add_argument("--frames", type=int, default=5_000_000, help="frames of the largest run")
-    parser.add_argument("--rows", type=int, default=100_000, help="rows of a partition")
-    parser.add_argument("--basis", type=int, default=300, help="kernel centres")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of which the median is reported")
+    parser.add_argument("--memory", type=int, default=400, help="memory of a worker in MB; the data have four times it")
+    parser.add_argument("--columns", type=int, default=40, help="columns of samples")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers")
+    parser.add_argument("--folder", type=Path, help="where data are kept")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "SCALING.md", help="the page to write")
-    options = parser.parse_args()
-    if options.rows % SEQUENCE_ROWS or options.frames % options.rows or options.frames < 4 * options.rows:
-        parser.error(f"--rows must be a multiple of {SEQUENCE_ROWS}, and --frames one of --rows, four of them or more")
+    options, begin = parser.parse_args(), time.perf_counter()
     os.environ["DRHMM_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-
-    paths = generate(options.folder, options.frames, options.rows)
-    record = options.folder / "measured.json"
-    measured = json.loads(record.read_text()) if record.exists() else {}
-    # A quarter of the frames shows that memory does not grow with them.
-    quarter = options.frames // options.rows // 4 * options.rows
-    cases = [(frames, workers) for frames in (quarter, options.frames) for workers in (1, 2)]
-    for repeat in range(options.repeats):
-        for frames, workers in cases:
-            key = f"{frames} frames, {workers} workers, {options.rows} rows, {options.basis} centres, run {repeat}"
-            if key not in measured:
-                measured[key] = measure(paths[: frames // options.rows], workers, options.basis)
-                record.write_text(json.dumps(measured, indent=1))
-            note(f"{key}: " + ", ".join(f"{name} {value:.3g}" for name, value in measured[key].items()))
-    rows = {}
-    for frames, workers in cases:
-        prefix = f"{frames} frames, {workers} workers, {options.rows} rows, {options.basis} centres, run "
-        runs = [measured[prefix + str(repeat)] for repeat in range(options.repeats)]
-        rows[frames, workers] = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
-        assert_equal_models(options.folder, frames // options.rows, (1, 2)) if workers == 2 else None
-    page = report(options, rows, options.rows)
-    options.output.write_text(page)
-    print(page)
+    features = [f"x{k}" for k in range(options.columns)]
+    row_bytes = 8 * (len(features) + 3)
+    n_partitions = -(-N_TIMES * options.memory * 10**6 // (row_bytes * PARTITION_ROWS))
+    rows = n_partitions * PARTITION_ROWS
+    lines = [
+        "# Dask: measured",
+        "",
+        f"Made by `python benchmarks/cluster/scaling.py --memory {options.memory} --columns {options.columns}` in "
+        f"{{seconds}} s; {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, Dask "
+        f"{dask.__version__}, distributed {distributed.__version__}, drhmm {drhmm.__version__}. One run each.",
+        "",
+        f"{rows:,} rows of {options.columns} columns, {rows * row_bytes / 1e6:,.0f} MB in memory, {N_STATES} states, "
+        f"in Parquet files of {PARTITION_ROWS:,} rows. Workers are processes of one thread with a limit of "
+        f"{options.memory} MB, at which Dask restarts them; none was restarted. `fit` has the default settings and "
+        "reads every partition three times (labels, sample, statistics). `predict` is told that partitions hold whole "
+        "sequences, and its results are summed, not written. The models of all runs are equal to 1e-9.",
+        "",
+        "| workers | fit, s | predict, s | rows per second, fit | predict | idle worker, MB | at most, MB | accuracy |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    with tempfile.TemporaryDirectory() as temporary:
+        paths = generate(options.folder or Path(temporary), n_partitions, features)
+        models, X = [], partition(0, features)[features][:SEQUENCE_ROWS]
+        for n_workers in options.workers:
+            model, fit, predict, accuracy, idle, most = measure(paths, features, n_workers, options.memory)
+            models.append(model)
+            np.testing.assert_allclose(model.predict_proba(X), models[0].predict_proba(X), rtol=0, atol=1e-9)
+            lines.append(
+                f"| {n_workers} | {fit:.1f} | {predict:.1f} | {rows / fit:,.0f} | {rows / predict:,.0f} | {idle:.0f} | "
+                f"{most:.0f} | {accuracy:.3f} |"
+            )
+            print(lines[-1], file=sys.stderr, flush=True)
+    page = "\n".join(lines).replace("{seconds}", f"{time.perf_counter() - begin:.0f}")
+    options.output.write_text(page + "\n")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ worker reads its partitions once and returns small matrices. Prediction needs pa
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from .clusters.partitions import (
     take,
 )
 from .clusters.sample import choose
-from .data.checks import Array, check_integer
+from .data.checks import check_integer
 from .data.columns import Columns, Role
 from .data.labels import is_known
 from .data.times import Step
@@ -42,6 +43,7 @@ try:
     import dask
     import dask.dataframe as dd
     import pandas as pd
+    from dask.diagnostics import ProgressBar
     from dask.tokenize import normalize_token
 except ImportError as error:
     raise ImportError(f'drhmm.dask needs Dask: pip install "drhmm[dask]" ({error})') from None
@@ -80,7 +82,8 @@ def fit(
     Parameters
     ----------
     estimator : DensityRatioHMM
-        The settings, with evidence learned from sums, such as the default; fitted in place.
+        The settings, with evidence learned from sums, such as the default; fitted in place. With ``verbose=True``, each
+        pass over the partitions shows its progress.
     ddf : dask.dataframe.DataFrame
         Rows of samples, each with a label.
     features : sequence of str
@@ -123,7 +126,9 @@ def fit(
         list(ddf.columns), label=label, sequence=sequence, time=time, step=step, features=features, table="ddf"
     )
     ddf = ddf[[*columns.features, *columns.marks]]
-    pieces = _pieces(ddf, columns, max(sample_size // N_PIECES, 2 * estimator.window))
+    longest = max(sample_size // N_PIECES, 2 * estimator.window)
+    tasks = _of_partitions(pieces_of, ddf[columns.marks], columns, longest)
+    pieces: list[Pieces] = _computed(tasks, "labels", estimator.verbose)
     _check_labels(pieces, estimator, label)
     ids = [part.ids for part in pieces]
     if whole:
@@ -138,7 +143,18 @@ def fit(
         else class_weights(estimator.class_weight, first.classes_, np.arange(len(first.classes_)))
     )
     whole = first_split(ids) is None if whole is None else whole
-    statistics = _statistics(ddf if whole else _by_sequence(ddf, sequence), columns, evidence, first, weights)
+    level = _of_partitions(
+        statistics_of,
+        ddf if whole else _by_sequence(ddf, sequence),
+        columns,
+        dask.delayed(evidence, traverse=False),
+        first.classes_,
+        weights,
+    )
+    merge = dask.delayed(Statistics.merged, pure=True)
+    while len(level) > 1:
+        level = [merge(level[k : k + SPLIT_EVERY]) for k in range(0, len(level), SPLIT_EVERY)]
+    (statistics,) = _computed(level, "all rows", estimator.verbose)
     model = columns.remembered_by(first.model_, used)
     partial = PartialFit.begin(model, estimator._rules(first.classes_), estimator.get_params())
     estimator._adopt_partial(partial.add(statistics), getattr(first, "selection_", None))
@@ -216,7 +232,7 @@ def predict(
     meta = empty_result(ddf._meta, fitted, options)
     is_checked = bool(whole)
     if whole is None:
-        whole = first_split(_computed(ids_of, ddf[[sequence]], sequence)) is None
+        whole = first_split(_computed(_of_partitions(ids_of, ddf[[sequence]], sequence), "", False)) is None
     if not whole:
         ddf = _by_sequence(ddf, sequence)
     predicted = ddf.map_partitions(predict_partition, fitted, sequence, time, options, meta=meta)
@@ -237,14 +253,26 @@ def _check_frame(ddf: Any) -> None:
         )
 
 
-def _computed(function: Any, ddf: dd.DataFrame, *arguments: Any) -> list[Any]:
-    """Compute a function on every partition, in order."""
+def _computed(tasks: list[Delayed], what: str, verbose: bool) -> list[Any]:
+    """Compute tasks, with Dask's bar of progress if `verbose`."""
+    if not verbose:
+        return list(dask.compute(*tasks))
+    sys.stderr.write(f"drhmm.dask.fit reads {what}\n")
+    client = getattr(dask.base.get_scheduler(), "__self__", None)
+    if client is None:
+        with ProgressBar(out=sys.stderr):
+            return list(dask.compute(*tasks))
+    from distributed import progress
+
+    futures = client.compute(tasks)
+    progress(futures, notebook=False)  # type: ignore[no-untyped-call]
+    return list(client.gather(futures))
+
+
+def _of_partitions(function: Any, ddf: dd.DataFrame, *arguments: Any) -> list[Delayed]:
+    """Return one task for every partition, in order."""
     task = dask.delayed(function, pure=True)
-    return list(dask.compute(*(task(part, *arguments) for part in ddf.to_delayed())))
-
-
-def _pieces(ddf: dd.DataFrame, columns: Columns, longest: int) -> list[Pieces]:
-    return _computed(pieces_of, ddf[columns.marks], columns, longest)
+    return [task(part, *arguments) for part in ddf.to_delayed()]
 
 
 def _check_labels(pieces: Sequence[Pieces], estimator: DensityRatioHMM, label: str) -> None:
@@ -282,13 +310,12 @@ def _fit_sample(
     chosen = choose(pieces, estimator.window, sample_size, estimator.random_state)
     everything = sum(map(len, chosen)) == sum(len(part.lengths) for part in pieces)
     task = dask.delayed(take, pure=True)
-    taken = dask.compute(
-        *(
-            task(part, columns, part_pieces.begins[rows].tolist(), part_pieces.lengths[rows].tolist())
-            for part, part_pieces, rows in zip(ddf.to_delayed(), pieces, chosen, strict=True)
-            if rows
-        )
-    )
+    tasks = [
+        task(part, columns, part_pieces.begins[rows].tolist(), part_pieces.lengths[rows].tolist())
+        for part, part_pieces, rows in zip(ddf.to_delayed(), pieces, chosen, strict=True)
+        if rows
+    ]
+    taken = _computed(tasks, "a sample", estimator.verbose)
     frames = [frame for part in taken for frame in part]
     if not everything:
         # Make each piece a sequence: the rows between pieces are not in the sample.
@@ -298,16 +325,3 @@ def _fit_sample(
     table = pd.DataFrame(rows.given, columns=list(columns.features))
     first: DensityRatioHMM = clone(estimator).fit(table, labels, lengths=rows.unbroken)
     return first, step
-
-
-def _statistics(
-    ddf: dd.DataFrame, columns: Columns, evidence: Any, first: DensityRatioHMM, weights: Array | None
-) -> Statistics | None:
-    """Add up the statistics of all partitions by a tree of tasks."""
-    task, merge = dask.delayed(statistics_of, pure=True), dask.delayed(Statistics.merged, pure=True)
-    shared = dask.delayed(evidence, traverse=False)
-    level: list[Delayed] = [task(part, columns, shared, first.classes_, weights) for part in ddf.to_delayed()]
-    while len(level) > 1:
-        level = [merge(level[k : k + SPLIT_EVERY]) for k in range(0, len(level), SPLIT_EVERY)]
-    total: Statistics | None = level[0].compute()
-    return total

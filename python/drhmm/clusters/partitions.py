@@ -23,6 +23,9 @@ from ..tables.rows import narwhals, plain, read_sequences, times_of
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Rows of whole sequences whose statistics are computed at once.
+MOST_ROWS = 20_000
+
 #: Column with the original order of rows that move to other partitions.
 PLACE = "__drhmm_place__"
 
@@ -121,7 +124,7 @@ def take(frame: pd.DataFrame, columns: Columns, begins: Sequence[int], lengths: 
 
 def read(frame: pd.DataFrame, columns: Columns) -> tuple[Sequences, npt.NDArray[Any], float | None]:
     """Read whole sequences of a frame in order, labels, and the time of one step."""
-    ordered = frame.iloc[in_order(frame, columns.sequence, columns.time)]
+    ordered = _taken(frame, in_order(frame, columns.sequence, columns.time))
     sequences, step = read_sequences(_narwhal(ordered), columns)
     return sequences, _labels(ordered, columns), step
 
@@ -135,8 +138,12 @@ def statistics_of(
     rows, labels, _ = read(settled(frame), columns)
     # A gap in time ends a sequence, as the states within it are unknown.
     sequences = as_sequences(rows.samples, rows.unbroken)
-    codes = encode(as_labels(labels, sequences), classes, sequences)
-    return Statistics.of(evidence, sequences, codes, None if weights is None else weights[codes])
+    codes, total = encode(as_labels(labels, sequences), classes, sequences), None
+    for _, begin, part in sequences.parts(MOST_ROWS):
+        own = codes[begin : begin + len(part.samples)]
+        found = Statistics.of(evidence, part, own, None if weights is None else weights[own])
+        total = Statistics.merged([total, found])
+    return total
 
 
 def predict_partition(
@@ -147,8 +154,8 @@ def predict_partition(
     if len(frame) == 0:
         return empty_result(frame, model, options)
     order = in_order(frame, sequence, time)
-    predicted = predict(model, frame.iloc[order], sequence=sequence, time=False if time is None else time, **options)
-    return predicted.iloc[np.argsort(order, kind="stable")]
+    predicted = predict(model, _taken(frame, order), sequence=sequence, time=False if time is None else time, **options)
+    return _taken(predicted, np.argsort(order, kind="stable"))
 
 
 def empty_result(frame: pd.DataFrame, model: Model, options: dict[str, Any]) -> pd.DataFrame:
@@ -161,6 +168,11 @@ def empty_result(frame: pd.DataFrame, model: Model, options: dict[str, Any]) -> 
     names = result_names(model, options.get("method", "smooth"), options.get("probabilities", False))
     added = {name: pandas.Series(dtype=labels if name == "state" else number, index=frame.index[:0]) for name in names}
     return frame.iloc[:0].assign(**added)
+
+
+def _taken(frame: pd.DataFrame, order: npt.NDArray[np.int64]) -> pd.DataFrame:
+    """Return rows in an order, without a copy if it is theirs."""
+    return frame if (np.diff(order) == 1).all() else frame.iloc[order]
 
 
 def _narwhal(frame: pd.DataFrame) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, TypeAlias
@@ -95,6 +95,22 @@ class Sequences:
         dt = None if self.dt is None else np.where(begins, 1, self.dt[rows])
         times = None if self.times is None else self.times[rows]
         return rows, Sequences(np.ascontiguousarray(self.samples[rows]), lengths, self.dtype, order, dt=dt, times=times)
+
+    def parts(self, most: int) -> Iterator[tuple[int, int, Sequences]]:
+        """Iterate over groups of sequences of at most `most` rows, if possible.
+
+        Each has the number of its first sequence, its first row, and its sequences.
+        """
+        number = begin = 0
+        while number < len(self.lengths):
+            last, end = number + 1, begin + self.lengths[number]
+            while last < len(self.lengths) and end + self.lengths[last] <= begin + most:
+                end, last = end + self.lengths[last], last + 1
+            dt = None if self.dt is None else self.dt[begin:end]
+            rows = np.arange(begin, end) if self.order is None else self.order[begin:end]
+            samples, lengths = self.samples[begin:end], self.lengths[number:last]
+            yield number, begin, Sequences(samples, lengths, self.dtype, rows, dt=dt)
+            number, begin = last, end
 
     def row(self, place: int) -> int:
         """Return the caller's row for a position among the rows of whole sequences."""

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _core
-from ..data.checks import LARGEST, Array, FrozenArrays
+from ..data.checks import LARGEST, Array, FrozenArrays, Lengths
+from ..features.context import Context, rows_ahead
 
 Sums = dict[str, Array]
 
@@ -366,3 +368,46 @@ Member = FrameMember | ContextMember | AheadMember
 KINDS: dict[str, type[Member]] = {
     kind.NAME: kind for kind in (KernelMember, AdditiveMember, GaussianMember, ContextMember, AheadMember)
 }
+
+
+def context_sums(
+    past: Context,
+    member: ContextMember,
+    samples: Array,
+    lengths: Lengths,
+    targets: Array,
+    weights: Array,
+    folds: npt.NDArray[np.int64] | None = None,
+    rows: npt.NDArray[np.int64] | None = None,
+) -> dict[str, Sums]:
+    """Sums of `context` and `ahead` for targets (T, S) and weights (T,).
+
+    Rows of weight 0 do not count. `ahead` pairs the features of a row with the labels AHEAD rows before it, in one Gram
+    matrix with `context`. With `folds`, the first axis of all sums is for the folds.
+    """
+    n_folds = 1 if folds is None else int(folds.max()) + 1
+    size, n_states = 1 + past.size, targets.shape[1]
+    later = rows_ahead(lengths, AHEAD)
+    gram = np.zeros((n_folds, size, size))
+    moments = np.zeros((n_folds, size, 2 * n_states))
+    masses = np.zeros((n_folds, 2 * n_states))
+    for block, features in past.blocks(samples, lengths, rows):
+        columns = member.columns(features)
+        both = np.zeros((len(columns), 2 * n_states))
+        both[:, :n_states] = targets[block] * weights[block, None]
+        before = np.arange(max(0, block.start - AHEAD), block.stop)
+        before = before[(later[before] >= block.start) & (later[before] < block.stop)]
+        np.add.at(both[:, n_states:], later[before] - block.start, targets[before] * weights[before, None])
+        for fold in range(n_folds) if folds is None else np.unique(folds[block]):
+            own = slice(None) if folds is None or n_folds == 1 else np.flatnonzero(folds[block] == fold)
+            part, weight = columns[own], weights[block][own]
+            # A product of a matrix with its own transpose takes half the time.
+            rooted = part if (weight == 1).all() else part * np.sqrt(weight)[:, None]
+            gram[fold] += rooted.T @ rooted
+            moments[fold] += part.T @ both[own]
+            masses[fold] += both[own].sum(axis=0)
+    found = {}
+    for name, states in ((ContextMember.NAME, slice(0, n_states)), (AheadMember.NAME, slice(n_states, None))):
+        sums = {"gram": gram, "moment": moments[..., states], "mass": masses[..., states]}
+        found[name] = {key: values[0] if folds is None else values for key, values in sums.items()}
+    return found

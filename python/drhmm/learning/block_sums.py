@@ -15,11 +15,10 @@ from ..chain.transitions import ChainRules, count_transitions, tempered
 from ..data.checks import Array, as_json, read_only
 from ..data.labels import Codes
 from ..data.sequences import Sequences
-from ..evidence.pool_members import ContextMember, KernelMember, Sums, added
+from ..evidence.pool_members import ContextMember, KernelMember, Sums, added, context_sums
 from ..evidence.pooled import PooledEvidence, warn_of_far_classes
 from ..features.frames import complete_rows
 from ..model import Model
-from .context import context_sums
 
 #: Settings that may change between blocks, as they do not affect the model.
 FREE = ("n_threads", "verbose", "max_iter", "tol", "n_init", "em_update")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..data.checks import Array, Lengths
 from ..data.sequences import Sequences
-from ..evidence.pool_members import AHEAD, AheadMember, ContextMember, Sums, added
+from ..evidence.pool_members import AHEAD, AheadMember, ContextMember, added, context_sums
 from ..evidence.pooled import least_ratio_of
 from ..features.context import MOST_COLUMNS, Context, learn_context, rows_ahead
 from ..features.frames import Framing
@@ -27,49 +27,6 @@ MOST_LEARNED = 50_000
 
 #: The least standard deviation of a feature.
 LEAST_SPREAD = 1e-6
-
-
-def context_sums(
-    past: Context,
-    member: ContextMember,
-    samples: Array,
-    lengths: Lengths,
-    targets: Array,
-    weights: Array,
-    folds: npt.NDArray[np.int64] | None = None,
-    rows: npt.NDArray[np.int64] | None = None,
-) -> dict[str, Sums]:
-    """Sums of `context` and `ahead` for targets (T, S) and weights (T,).
-
-    Rows of weight 0 do not count. `ahead` pairs the features of a row with the labels AHEAD rows before it, in one Gram
-    matrix with `context`. With `folds`, the first axis of all sums is for the folds.
-    """
-    n_folds = 1 if folds is None else int(folds.max()) + 1
-    size, n_states = 1 + past.size, targets.shape[1]
-    later = rows_ahead(lengths, AHEAD)
-    gram = np.zeros((n_folds, size, size))
-    moments = np.zeros((n_folds, size, 2 * n_states))
-    masses = np.zeros((n_folds, 2 * n_states))
-    for block, features in past.blocks(samples, lengths, rows):
-        columns = member.columns(features)
-        both = np.zeros((len(columns), 2 * n_states))
-        both[:, :n_states] = targets[block] * weights[block, None]
-        before = np.arange(max(0, block.start - AHEAD), block.stop)
-        before = before[(later[before] >= block.start) & (later[before] < block.stop)]
-        np.add.at(both[:, n_states:], later[before] - block.start, targets[before] * weights[before, None])
-        for fold in range(n_folds) if folds is None else np.unique(folds[block]):
-            own = slice(None) if folds is None or n_folds == 1 else np.flatnonzero(folds[block] == fold)
-            part, weight = columns[own], weights[block][own]
-            # A product of a matrix with its own transpose takes half the time.
-            rooted = part if (weight == 1).all() else part * np.sqrt(weight)[:, None]
-            gram[fold] += rooted.T @ rooted
-            moments[fold] += part.T @ both[own]
-            masses[fold] += both[own].sum(axis=0)
-    found = {}
-    for name, states in ((ContextMember.NAME, slice(0, n_states)), (AheadMember.NAME, slice(n_states, None))):
-        sums = {"gram": gram, "moment": moments[..., states], "mass": masses[..., states]}
-        found[name] = {key: values[0] if folds is None else values for key, values in sums.items()}
-    return found
 
 
 def learn_context_members(training: TrainingFrames, past: Context, task: Task, floor: float) -> list[Trained]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,7 +63,7 @@ def results(
     names = result_names(model, method, probabilities)
     columns = {name: np.empty(len(X), dtype=sequences.dtype) for name in names}
     columns["state"] = np.empty(len(X), dtype=np.int64)
-    for number, begin, part in _parts(replace(checked, order=sequences.order)):
+    for number, begin, part in replace(checked, order=sequences.order).parts(MOST_ROWS):
         try:
             found = _results(model, part, method, lag, threads)
         except ImpossibleDataError as error:
@@ -71,20 +71,6 @@ def results(
         for name, values in zip(names, found, strict=False):
             columns[name][begin : begin + len(values)] = values
     return columns
-
-
-def _parts(sequences: Sequences) -> Iterator[tuple[int, int, Sequences]]:
-    """Iterate over groups of sequences: number of the first one, first row, sequences."""
-    number = begin = 0
-    while number < len(sequences.lengths):
-        last, end = number + 1, begin + sequences.lengths[number]
-        while last < len(sequences.lengths) and end + sequences.lengths[last] <= begin + MOST_ROWS:
-            end, last = end + sequences.lengths[last], last + 1
-        dt = None if sequences.dt is None else sequences.dt[begin:end]
-        rows = np.arange(begin, end) if sequences.order is None else sequences.order[begin:end]
-        samples, lengths = sequences.samples[begin:end], sequences.lengths[number:last]
-        yield number, begin, Sequences(samples, lengths, sequences.dtype, rows, dt=dt)
-        number, begin = last, end
 
 
 def _results(model: Model, part: Sequences, method: str, lag: int | None, threads: int) -> list[npt.NDArray[Any]]:
