@@ -146,15 +146,12 @@ std::optional<PoolMember<ClassGaussians>> gaussian_member(const std::optional<Ga
       {vector(origin, "origin"), rows(means, "means"), whitening_rows, vector(log_scales, "log_scales")}, scale};
 }
 
-PoolMember<ContextRidge> ridge_member(const RidgeArrays& arrays, Index f, Index s) {
+void check_ridge(const RidgeArrays& arrays, Index f, Index s) {
   const auto& [center, spread, intercept, coefficients, scale] = arrays;
   require_size(center, f, "center");
   require_size(spread, f, "spread");
   require_size(intercept, s, "intercept");
   require_shape(coefficients, f, s, "coefficients");
-  return {{vector(center, "center"), vector(spread, "spread"), vector(intercept, "intercept"),
-           rows(coefficients, "coefficients")},
-          scale};
 }
 
 std::optional<ContextMembers> context_members(std::shared_ptr<Context> context, const std::optional<RidgeArrays>& now,
@@ -162,8 +159,25 @@ std::optional<ContextMembers> context_members(std::shared_ptr<Context> context, 
   if (context == nullptr) return std::nullopt;
   require(context->n_columns() == d, "context must have the columns of a sample");
   require(now.has_value(), "a context needs a member that reads it");
-  ContextMembers members{context, ridge_member(*now, context->size(), s), std::nullopt};
-  if (ahead) members.ahead = ridge_member(*ahead, context->size(), s);
+  check_ridge(*now, context->size(), s);
+  const auto& [center, spread, intercept, coefficients, scale] = *now;
+  const Vector centers = vector(center, "center"), spreads = vector(spread, "spread");
+  ContextMembers members{context,
+                         {centers, spreads, vector(intercept, "intercept"), rows(coefficients, "coefficients")},
+                         scale,
+                         std::nullopt,
+                         0.0};
+  if (!ahead) return members;
+  check_ridge(*ahead, context->size(), s);
+  const auto& [same_center, same_spread, later_intercept, later, ahead_scale] = *ahead;
+  require(vector(same_center, "center") == centers && vector(same_spread, "spread") == spreads,
+          "the members of a context must have the same center and spread");
+  Vector intercepts(2 * s);
+  intercepts << vector(intercept, "intercept"), vector(later_intercept, "intercept");
+  RowMatrix all(context->size(), 2 * s);
+  all << rows(coefficients, "coefficients"), rows(later, "coefficients");
+  members.both.emplace(centers, spreads, intercepts, all);
+  members.ahead_scale = ahead_scale;
   return members;
 }
 

@@ -37,7 +37,7 @@ void FrameReader::read(Index first, Index count, RowMatrix& frames, std::vector<
 }
 
 template <class Use>
-void Context::convolve(const double* samples, Index n, const Use& use) const {
+void Context::convolve(const double* samples, Index n, const Use& of_kernel) const {
   using Integers = Eigen::Array<std::int32_t, Eigen::Dynamic, 1>;
   constexpr Index kBefore = kReach - 1;
   const Index d = n_columns(), steps = n_steps(n), all_steps = kBefore + steps;
@@ -63,9 +63,10 @@ void Context::convolve(const double* samples, Index n, const Use& use) const {
     if (column == end) std::fill_n(out, n_numbers, 0);
     for (bool is_first = true; column != end; ++column, is_first = false) {
       const std::int32_t* const own = values.data() + (column->column * all_steps + kBefore + earliest) * kSegments;
+      const auto flip = all<std::int32_t>(column->sign > 0 ? 0 : -1);  // -x = (x ^ -1) - -1
       for (Index k = 0; k < n_numbers; k += kSegments) {
-        const auto value = load(own + k), sum = is_first ? Lanes<std::int32_t>{} : load(out + k);
-        store<std::int32_t>(column->sign > 0 ? sum + value : sum - value, out + k);
+        const auto value = (load(own + k) ^ flip) - flip;
+        store<std::int32_t>(is_first ? value : load(out + k) + value, out + k);
       }
     }
   };
@@ -76,11 +77,12 @@ void Context::convolve(const double* samples, Index n, const Use& use) const {
       for (Index b = a + 1; b < kTaps; ++b) {
         for (Index c = b + 1; c < kTaps; ++c, ++kernel) {
           project(kernel, earliest);
+          auto use = of_kernel(kernel);
           const auto nine_at = [&](Index s, Lanes<std::int32_t> nine) {
             store<std::int32_t>(nine, at(sums, s));
             const auto tap = [&](Index number) { return get(projections, s - (kTaps - 1 - number) * spacing); };
             const Lanes<std::int32_t> three = tap(a) + tap(b) + tap(c);
-            use(kernel, s, three + three + three, nine);
+            use(s, three + three + three, nine);
           };
           for (Index s = first; s < std::min(first + spacing, steps); ++s) {
             Lanes<std::int32_t> nine{};
@@ -101,28 +103,30 @@ void Context::counts(const double* samples, Index n, std::vector<std::uint8_t>& 
   const Index stride = count_stride(n);
   counts.resize(static_cast<std::size_t>(kKernels * stride));
   static_assert(kPooled == 5);
-  Value a{}, b{}, c{}, d{}, oldest{}, count{};  // whether the last outputs were above the bias, and their count
-  convolve(samples, n, [&](Index kernel, Index s, const Value& thrice, const Value& nine) {
-    const Value none{}, one = all<std::int32_t>(1);
-    const Value above = thrice > nine + thresholds_[static_cast<std::size_t>(kernel)] ? one : none;
-    count += above - oldest;
-    if (s >= 0) store_bytes(count, counts.data() + kernel * stride + s * kSegments);
-    oldest = a;
-    a = b;
-    b = c;
-    c = d;
-    d = above;
+  convolve(samples, n, [&](Index kernel) {
+    const Value threshold = all(thresholds_[static_cast<std::size_t>(kernel)]);
+    std::uint8_t* const own = counts.data() + kernel * stride;
+    // Whether the last outputs were above the bias, the newest first, and their count.
+    return [threshold, own, above = std::array<Value, kPooled>{}, count = Value{}](Index s, const Value& thrice,
+                                                                                   const Value& nine) mutable {
+      count -= above[4];
+      above = {thrice > nine + threshold ? all<std::int32_t>(1) : Value{}, above[0], above[1], above[2], above[3]};
+      count += above[0];
+      if (s >= 0) store_bytes(count, own + s * kSegments);
+    };
   });
 }
 
 void Context::outputs(const double* samples, Index n, double* outputs) const {
   const Index steps = n_steps(n);
-  convolve(samples, n, [&](Index kernel, Index s, const auto& thrice, const auto& nine) {
-    std::array<std::int32_t, kSegments> values;
-    store<std::int32_t>(thrice - nine, values.data());
-    for (Index k = s, lane = 0; s >= 0 && k < n; k += steps, ++lane) {
-      outputs[k * kKernels + kernel] = values[static_cast<std::size_t>(lane)] / units_;
-    }
+  convolve(samples, n, [&](Index kernel) {
+    return [=](Index s, const auto& thrice, const auto& nine) {
+      std::array<std::int32_t, kSegments> values;
+      store<std::int32_t>(thrice - nine, values.data());
+      for (Index k = s, lane = 0; s >= 0 && k < n; k += steps, ++lane) {
+        outputs[k * kKernels + kernel] = values[static_cast<std::size_t>(lane)] / units_;
+      }
+    };
   });
 }
 

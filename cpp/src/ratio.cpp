@@ -12,7 +12,7 @@ namespace drhmm {
 
 namespace {
 
-constexpr Index kBlock = Context::kRows;  // frames that a thread evaluates at a time
+constexpr Index kBlock = 256;  // frames that a thread evaluates at a time without a context
 constexpr double kFarthest = 1e100;
 
 // The strongest evidence of a Gaussian against a state without a floor, in nats: its density is never 0.
@@ -214,7 +214,7 @@ PooledRatio::PooledRatio(Framing framing, Vector prior, double least_ratio, doub
   if (uses(additive_)) work_per_frame_ += additive_->estimate.work_per_frame();
   if (uses(gaussians_)) work_per_frame_ += gaussians_->estimate.work_per_frame();
   if (novelty_) work_per_frame_ += novelty_->work_per_frame();
-  if (context_) work_per_frame_ += context_->context->work_per_frame() + context_->now.estimate.work_per_frame();
+  if (context_) work_per_frame_ += context_->context->work_per_frame() + context_->now.work_per_frame();
 }
 
 // The sum of the members (n, S), the values of one member (n, S), and the scratch memory of a member.
@@ -232,8 +232,9 @@ template <class Use>
 void PooledRatio::for_each_block(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads,
                                  const Use& use) const {
   const FrameReader reader(framing_, samples, lengths);
-  parallel_for((reader.n_frames() + kBlock - 1) / kBlock, n_threads, [&](Index block) {
-    const Index first = block * kBlock, count = std::min(kBlock, reader.n_frames() - first);
+  const Index size = context_ ? Context::kRows : kBlock;
+  parallel_for((reader.n_frames() + size - 1) / size, n_threads, [&](Index block) {
+    const Index first = block * size, count = std::min(size, reader.n_frames() - first);
     RowMatrix frames;
     std::vector<char> missing;
     Vector scratch = Vector::Zero(scratch_size(count));
@@ -255,27 +256,26 @@ void PooledRatio::estimates(const ConstRows& samples, const std::vector<Index>& 
 // total (count, S) += the log ratios of the context at time steps first..first+count-1. values: scratch (count, S).
 void PooledRatio::add_context(const ContextReader& reader, Index first, Index count, double* values,
                               double* total) const {
-  const Context& context = *context_->context;
-  const Index more = context_->ahead ? ContextMembers::kAhead : 0, s = n_states();
+  const auto& [context, now, scale, both, ahead_scale] = *context_;
+  const ContextRidge& ridge = both ? *both : now;
+  const Index more = both ? ContextMembers::kAhead : 0, s = n_states();
   const Index all = std::min(count + more, reader.last_of(first + count - 1) + 1 - first);
-  RowMatrix now(all, s), ahead(more > 0 ? all : 0, s), statistics;
+  const Index stride = context->n_statistics() + kLanes<double>;
+  RowMatrix estimates(all, ridge.n_states()), statistics;
   Eigen::ArrayXd scratch;
   std::vector<std::uint8_t> counts;
-  const Index stride = context.n_statistics() + kLanes<double>;
   reader.for_each_piece(first, all, [&](Index begin, Index n, const double* samples) {
     statistics.resize(n, stride);
-    context.statistics(samples, n, scratch, statistics.data(), stride);
-    context.counts(samples, n, counts);
-    context_->now.estimate.estimates(statistics.data(), stride, counts.data(), n, now.row(begin).data());
-    if (more > 0) {
-      context_->ahead->estimate.estimates(statistics.data(), stride, counts.data(), n, ahead.row(begin).data());
-    }
+    context->statistics(samples, n, scratch, statistics.data(), stride);
+    context->counts(samples, n, counts);
+    ridge.estimates(statistics.data(), stride, counts.data(), n, estimates.row(begin).data());
   });
-  add_logs(now.data(), count, context_->now.scale, total);
-  for (Index k = 0; k < count && more > 0; ++k) {
-    std::copy_n(ahead.row(std::min(k + more, reader.last_of(first + k) - first)).data(), s, values + k * s);
+  for (Index k = 0; k < count; ++k) std::copy_n(estimates.row(k).data(), s, values + k * s);
+  add_logs(values, count, scale, total);
+  for (Index k = 0; k < count && both; ++k) {
+    std::copy_n(estimates.row(std::min(k + more, reader.last_of(first + k) - first)).data() + s, s, values + k * s);
   }
-  if (more > 0) add_logs(values, count, context_->ahead->scale, total);
+  if (both) add_logs(values, count, ahead_scale, total);
 }
 
 void PooledRatio::log_ratios(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, bool single,
@@ -294,11 +294,10 @@ void PooledRatio::frame_log_ratios(const double* frames, const char* missing, co
   std::fill_n(scratch, n * n_states(), 0.0);
   if (context_ && compares(n_columns)) {
     double* const values = scratch + aligned(n * n_states());
-    const auto& [estimate, scale] = context_->now;
     for (Index k = 0; k < n; ++k) {
-      estimate.estimates_of_one(features + k * context_->context->size(), values + k * n_states());
+      context_->now.estimates_of_one(features + k * context_->context->size(), values + k * n_states());
     }
-    add_logs(values, n, scale, scratch);
+    add_logs(values, n, context_->scale, scratch);
   }
   evidence(frames, missing, n, false, scratch, out, n_columns);
 }

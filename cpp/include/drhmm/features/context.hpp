@@ -36,7 +36,7 @@ class Context {
   static constexpr Index place(Index k) { return k / kPatterns * kPadded + k % kPatterns; }
   static constexpr Index kSpan = (kTaps - 1) * kSpacing.back() + 1;  // samples behind one output
   static constexpr Index kReach = kSpan + kPooled - 1;               // samples behind pooled outputs
-  static constexpr Index kRows = 512;                                // time steps in a block of a batch
+  static constexpr Index kRows = 1024;                               // time steps in a block of a batch
   static constexpr double kShare = 1.0 / kPooled;
 
   // mean, inverse_scale (d), windows in ascending order, kinds 1..3, signs (d, kKernels), bias (kKernels)
@@ -166,10 +166,10 @@ class Context {
     return output;
   }
 
-  // Calls use(kernel, s, thrice, nine) with the sums of three taps, times 3, and of all nine taps, in units, at
+  // Calls of_kernel(kernel)(s, thrice, nine) with the sums of three taps, times 3, and of all nine taps, in units, at
   // registers s >= 1 - kPooled of n time steps. Their difference is the output.
   template <class Use>
-  void convolve(const double* samples, Index n, const Use& use) const;
+  void convolve(const double* samples, Index n, const Use& of_kernel) const;
 
   Vector mean_, inverse_scale_;  // (d)
   std::vector<Index> windows_;

@@ -28,14 +28,15 @@ struct KernelEstimate {
   KernelExpansion<float> single;
 };
 
-// Log ratios of the context of a time step, and of the context of the time step kAhead later: in batch only, for the
-// scale of `ahead`.
+// Log ratios of the context of a time step, and in batch, for `ahead_scale`, of the context kAhead time steps later.
 struct ContextMembers {
   static constexpr Index kAhead = 4;
 
   std::shared_ptr<const Context> context;
-  PoolMember<ContextRidge> now;
-  std::optional<PoolMember<ContextRidge>> ahead;
+  ContextRidge now;  // (S)
+  double scale;
+  std::optional<ContextRidge> both;  // (2 S) beside one another, with the estimates of states kAhead steps before
+  double ahead_scale;
 };
 
 // log w_i(y) = sum_m kappa_m log max(q_i^(m)(y) / prior_i, least_ratio) + shift_i, up to a constant per row. Least
