@@ -24,6 +24,9 @@ from ..recursion import native_chain, run
 #: The approximate number of judged rows, fewer beyond `MANY_CLASSES`, and rows per piece of a long sequence.
 MOST_JUDGED, MANY_CLASSES, PIECE = 20_000, 10, 2000
 
+#: The approximate number of judged rows for single frames.
+MOST_FRAMES = 5000
+
 #: The fewest judged frames for learning scales.
 FEWEST = 50
 
@@ -42,6 +45,9 @@ JUDGE_TEMPERS = (1.0, 0.5)
 
 #: Iterations from each start, from the best of them, and with finite differences.
 FIRST_ITERATIONS, MOST_ITERATIONS, MOST_WITHOUT_GRADIENT = 6, 40, 5
+
+#: The search ends when an iteration improves the objective by a smaller share.
+TOLERANCE = {"smooth": 1e-6, "filter": 1e-5, "frame": 1e-5}
 
 #: Powers of two as factors of the scales of a plain chain: the starts for a chain with shapes of durations.
 NEAR_STEPS = range(0, -5, -1)
@@ -166,6 +172,8 @@ class HeldOutSmoothing:
         judged = drawn_parts(codes, parts, MOST_JUDGED * MANY_CLASSES // max(MANY_CLASSES, len(startprob)))
         self.lengths: Lengths = [end - begin for begin, end in judged]
         self.rows = np.concatenate([np.empty(0, dtype=np.int64), *(np.arange(*part) for part in judged)])
+        if kind == "frame":
+            self.rows = self.rows[:: 1 + len(self.rows) // MOST_FRAMES]
         self._codes = np.ascontiguousarray(codes[self.rows])
         self.n_judged = int((self._codes >= 0).sum())
         self.transmat, self.startprob = transmat, startprob
@@ -331,7 +339,10 @@ class HeldOutSmoothing:
             jac=self.has_gradient,
             method="L-BFGS-B",
             bounds=objective.bounds,
-            options={"maxiter": iterations if self.has_gradient else MOST_WITHOUT_GRADIENT},
+            options={
+                "maxiter": iterations if self.has_gradient else MOST_WITHOUT_GRADIENT,
+                "ftol": TOLERANCE[self.kind],
+            },
         )
         return (result.x, float(result.fun)) if result.fun < value else (start, value)
 
