@@ -56,9 +56,9 @@ class ChainEngineOf final : public ChainEngine {
                   const StretchGroup& group) const override {
     const auto make_wide = [this] { return std::make_unique<Wide<General>>(facts_, general_); };
     if constexpr (Quick::kStates > 0 && Quick::kStates <= 7) {
-      return SequenceRecursion(facts_, quick_, make_wide, evidence, answers, group).run(pass);
+      return SequenceRecursion(pass, facts_, quick_, make_wide, evidence, answers, group).run();
     } else {
-      return SequenceRecursion(facts_, general_, make_wide, evidence, answers, group).run(pass);
+      return SequenceRecursion(pass, facts_, general_, make_wide, evidence, answers, group).run();
     }
   }
   Status path(const Evidence& evidence, Index begin, Index n_frames, GapPaths& gaps, std::int64_t* path,

@@ -21,11 +21,14 @@ namespace detail {
 template <class Operator>
 class Pieces {
  public:
+  // is_kept: whether a backward pass follows
   Pieces(const ChainFacts& facts, const Operator& op, const Evidence& evidence, const Answers& answers,
-         const StretchGroup& group, Index piece)
-      : recursion(facts, op, evidence, answers, group, &edges_, std::min(piece, rounded(group.n_steps()))),
+         const StretchGroup& group, Index piece, bool is_kept)
+      : recursion(facts, op, evidence, answers, group, &edges_,
+                  is_kept ? std::min(piece, rounded(group.n_steps())) : kBlock),
         n_frames_(group.n_steps()),
-        piece_(piece) {}
+        piece_(piece),
+        is_kept_(is_kept) {}
 
   Recursion<double, Operator> recursion;
 
@@ -36,7 +39,7 @@ class Pieces {
     check_interruption();
     const double before = k == 0 ? recursion.level_of_start() : recursion.level_of(m.data());
     for (Index first = k * piece_; first < end(k); first += kBlock) {
-      const Index count = std::min(kBlock, end(k) - first), place = first - k * piece_;
+      const Index count = std::min(kBlock, end(k) - first), place = is_kept_ ? first - k * piece_ : 0;
       if (!recursion.forward(first, count, place, m.data())) return false;
       if (is_filtered) recursion.write_filtered(first, count, place);
     }
@@ -60,6 +63,7 @@ class Pieces {
 
   Edges edges_;
   Index n_frames_, piece_;
+  bool is_kept_;
 };
 
 }  // namespace detail
@@ -70,20 +74,21 @@ class SequenceRecursion {
   using MakeWide = std::function<std::unique_ptr<WideSteps>()>;
 
   // answers.log_likelihoods: of this sequence only
-  SequenceRecursion(const ChainFacts& facts, const Operator& op, MakeWide make_wide, const Evidence& evidence,
-                    const Answers& answers, const StretchGroup& group)
+  SequenceRecursion(Pass pass, const ChainFacts& facts, const Operator& op, MakeWide make_wide,
+                    const Evidence& evidence, const Answers& answers, const StretchGroup& group)
       : facts_(facts),
         make_wide_(std::move(make_wide)),
         evidence_(evidence),
         answers_(answers),
         group_(group),
+        is_smoothed_(pass == Pass::smooth && answers.posteriors != nullptr),
         piece_(std::max<Index>(kRemembered / (op.template stride<double>() + op.n_columns()) / 64 * 64, 64)),
         n_pieces_((group.n_steps() + piece_ - 1) / piece_),
-        narrow_(facts, op, evidence, answers, group, piece_),
+        narrow_(facts, op, evidence, answers, group, piece_, is_smoothed_),
         gains_(static_cast<std::size_t>(n_pieces_), 0.0) {}
 
-  Status run(Pass pass) {
-    const Status status = pass == Pass::filter || answers_.posteriors == nullptr ? filter() : smooth();
+  Status run() {
+    const Status status = is_smoothed_ ? smooth() : filter();
     if (status.ok() && answers_.log_likelihoods != nullptr) {
       double total = 0;
       for (const double gain : gains_) total += gain;
@@ -205,6 +210,7 @@ class SequenceRecursion {
   const Evidence evidence_;
   const Answers answers_;
   const StretchGroup& group_;
+  bool is_smoothed_;
   Index piece_, n_pieces_;
   detail::Pieces<Operator> narrow_;
   std::unique_ptr<WidePieces> wide_;
