@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "drhmm/chain/values.hpp"
@@ -31,19 +33,19 @@ template <int N>
 class Dense {
  public:
   static constexpr int kStates = N;
-  static constexpr Index kTile = 16;  // columns at a time of one message, where N is 0
+  // Of one message, where N is 0, at a time.
+  static constexpr int kMostRegisters = kLanes<double> < 16 ? 16 / kLanes<double> : 1;
 
   // transmat (S, S), or its logarithms for best paths
   explicit Dense(const RowMatrix& transmat)
       : n_(transmat.rows()),
-        stride_(N > 0 ? N : (n_ + kTile - 1) / kTile * kTile),
-        forward_(static_cast<std::size_t>(n_ * stride_)),
+        stride_(N > 0 ? N : (n_ + kLanes<double> - 1) / kLanes<double> * kLanes<double>),
+        forward_(static_cast<std::size_t>((n_ * stride_ + kLanes<double> - 1) / kLanes<double>)),
         backward_(forward_) {
+    double* const by_first = reinterpret_cast<double*>(forward_.data());
+    double* const by_second = reinterpret_cast<double*>(backward_.data());
     for (Index i = 0; i < n_; ++i) {
-      for (Index j = 0; j < n_; ++j) {
-        forward_[static_cast<std::size_t>(i * stride_ + j)] = transmat(i, j);
-        backward_[static_cast<std::size_t>(j * stride_ + i)] = transmat(i, j);
-      }
+      for (Index j = 0; j < n_; ++j) by_first[i * stride_ + j] = by_second[j * stride_ + i] = transmat(i, j);
     }
   }
 
@@ -62,19 +64,19 @@ class Dense {
 
   template <class Value>
   DRHMM_INLINE void forward(const Value* in, Value* out) const {
-    product<Weighing::none>(forward_.data(), in, in, out);
+    product<Weighing::none>(by_first(), in, in, out);
   }
   template <class Value>
   DRHMM_INLINE void backward(const Value* in, Value* out) const {
-    product<Weighing::none>(backward_.data(), in, in, out);
+    product<Weighing::none>(by_second(), in, in, out);
   }
   template <class Value>
   DRHMM_INLINE void forward(const Value* in, const Value* w, Value* out) const {
-    product<Weighing::after>(forward_.data(), in, w, out);
+    product<Weighing::after>(by_first(), in, w, out);
   }
   template <class Value>
   DRHMM_INLINE void backward(const Value* in, const Value* w, Value* out) const {
-    product<Weighing::before>(backward_.data(), in, w, out);
+    product<Weighing::before>(by_second(), in, w, out);
   }
   template <class Value>
   DRHMM_INLINE void weigh(Value* m, const Value* w) const {
@@ -83,6 +85,28 @@ class Dense {
   template <class Value>
   DRHMM_INLINE void by_column(const Value* m, Value* out) const {
     copy_values(m, n_states(), out);
+  }
+
+  // Where A has logarithms: next_j <- w_j + max_i scores_i + A_ij, from_j <- the first i of the maximum; w, next and
+  // from (stride).
+  template <class Code>
+  DRHMM_INLINE void best(const double* scores, const double* w, double* next, Code* from) const {
+    if constexpr (N == 0) {
+      tiles<2>([&](auto tile, Index first) { tile_best<tile>(scores, w, next, from, first); });
+    } else {
+      for (int j = 0; j < N; ++j) {
+        double candidates[N], most = 0;
+        for (int i = 0; i < N; ++i) {
+          candidates[i] = scores[i] + by_first()[i * N + j];
+          most = i == 0 || candidates[i] > most ? candidates[i] : most;
+        }
+        // Counts the states before the best one by signs of differences: a branch could not be predicted.
+        std::uint64_t origin = 0, is_before = 1;
+        for (int i = 0; i < N - 1; ++i) origin += is_before &= sign_bit(candidates[i] - most);
+        next[j] = most + w[j];
+        from[j] = static_cast<Code>(origin);
+      }
+    }
   }
 
   // sums_ij += before_i after_j; a count is that times A_ij.
@@ -97,7 +121,7 @@ class Dense {
   void for_each_count(const Use& use) const {
     for (Index i = 0; i < n_states(); ++i) {
       for (Index j = 0; j < n_states(); ++j) {
-        use(i * n_states() + j, i, j, forward_[static_cast<std::size_t>(i * stride_ + j)]);
+        use(i * n_states() + j, i, j, by_first()[i * stride_ + j]);
       }
     }
   }
@@ -108,9 +132,7 @@ class Dense {
   template <Weighing weighing, class Value>
   DRHMM_INLINE void product(const double* matrix, const Value* in, const Value* w, Value* out) const {
     if constexpr (std::is_same_v<Value, double> && N == 0) {
-      product_in_registers<weighing>(matrix, in, w, out);
-    } else if constexpr (std::is_same_v<Value, Best> && N == 0) {
-      best_in_registers(matrix, in, out);
+      tiles<kMostRegisters>([&](auto tile, Index first) { tile_product<weighing, tile>(matrix, in, w, out, first); });
     } else if constexpr (N > 0) {
       Value sums[N];
       if constexpr (std::is_same_v<Value, double>) {  // does not wait for the weights
@@ -121,7 +143,7 @@ class Dense {
         copy_values(sums, N, out);
       } else {
         for (int i = 0; i < N; ++i) {
-          const Value x = weighing == Weighing::before ? times(in[i], w[i]) : in[i];
+          const Value x = weighing == Weighing::before ? in[i] * w[i] : in[i];
           for (int j = 0; j < N; ++j) {
             if (i == 0) {
               sums[j] = x * matrix[j];
@@ -130,34 +152,25 @@ class Dense {
             }
           }
         }
-        for (int j = 0; j < N; ++j) out[j] = weighing == Weighing::after ? times(sums[j], w[j]) : sums[j];
+        for (int j = 0; j < N; ++j) out[j] = weighing == Weighing::after ? sums[j] * w[j] : sums[j];
       }
     } else {
       constexpr Index kSome = 8;
       for (Index first = 0; first < n_; first += kSome) {
         Value sums[kSome];
-        for (Index j = 0; j < kSome; ++j) sums[j] = zero<Value>();
+        for (Index j = 0; j < kSome; ++j) sums[j] = Value{};
         for (Index i = 0; i < n_; ++i) {
-          const Value x = weighing == Weighing::before ? times(in[i], w[i]) : in[i];
+          const Value x = weighing == Weighing::before ? in[i] * w[i] : in[i];
           for (Index j = 0; j < kSome; ++j) sums[j] += x * matrix[i * stride_ + first + j];
         }
         const Index count = std::min(kSome, n_ - first);
         for (Index j = 0; j < count; ++j) {
-          out[first + j] = weighing == Weighing::after ? times(sums[j], w[first + j]) : sums[j];
+          out[first + j] = weighing == Weighing::after ? sums[j] * w[first + j] : sums[j];
         }
       }
     }
   }
 
-  // Best values have no weights.
-  template <class Value>
-  static DRHMM_INLINE Value times(const Value& value, const Value& weight) {
-    if constexpr (std::is_same_v<Value, Best>) {
-      return (void)weight, value;
-    } else {
-      return value * weight;
-    }
-  }
   template <Weighing weighing>
   static DRHMM_INLINE double entry(const double* matrix, const double* w, int i, int j) {
     if constexpr (weighing == Weighing::before) return matrix[i * N + j] * w[i];
@@ -165,61 +178,79 @@ class Dense {
     return matrix[i * N + j];
   }
 
-  // One message, its states in vector registers; in, w, out (stride_).
-  template <Weighing weighing>
-  DRHMM_INLINE void product_in_registers(const double* matrix, const double* in, const double* w, double* out) const {
-    constexpr int kRegisters =
-        static_cast<int>(kTile) / kLanes<double> > 0 ? static_cast<int>(kTile) / kLanes<double> : 1;
-    constexpr Index kStep = kRegisters * kLanes<double>;
-    for (Index first = 0; first < stride_; first += kStep) {
-      Lanes<double> sums[2][kRegisters];  // two sums hide the latency of additions
-      for (int r = 0; r < kRegisters; ++r) sums[0][r] = sums[1][r] = Lanes<double>{};
-      const double* row = matrix + first;
-      Index i = 0;
-      const auto add = [&](int which) {
-        const double x = weighing == Weighing::before ? in[i] * w[i] : in[i];
-        for (int r = 0; r < kRegisters; ++r) sums[which][r] += x * load(row + r * kLanes<double>);
-        row += stride_;
-        ++i;
-      };
-      while (i + 2 <= n_) {
-        add(0);
-        add(1);
-      }
-      if (i < n_) add(0);
-      for (int r = 0; r < kRegisters; ++r) {
-        Lanes<double> sum = sums[0][r] + sums[1][r];
-        if constexpr (weighing == Weighing::after) sum *= load(w + first + r * kLanes<double>);
-        store<double>(sum, out + first + r * kLanes<double>);
-      }
+  // Calls use(registers, first) for tiles of columns that fill `most` registers, then for smaller ones.
+  template <int most, class Use>
+  DRHMM_INLINE void tiles(const Use& use, Index first = 0) const {
+    for (; first + most * kLanes<double> <= stride_; first += most * kLanes<double>) {
+      use(std::integral_constant<int, most>(), first);
+    }
+    if constexpr (most > 1) tiles<most / 2>(use, first);
+  }
+
+  // Some columns of one message in vector registers; in, w, out (stride).
+  template <Weighing weighing, int kRegisters>
+  DRHMM_INLINE void tile_product(const double* matrix, const double* in, const double* w, double* out,
+                                 Index first) const {
+    constexpr int kSums = kRegisters > 1 ? 2 : 4;  // they hide the latency of additions
+    Lanes<double> sums[kSums][kRegisters] = {};
+    const double* row = matrix + first;
+    const auto add = [&](int which, Index i) {
+      const double x = weighing == Weighing::before ? in[i] * w[i] : in[i];
+      for (int r = 0; r < kRegisters; ++r) sums[which][r] += x * load(row + r * kLanes<double>);
+      row += stride_;
+    };
+    Index i = 0;
+    for (; i + kSums <= n_; i += kSums) {
+      for (int which = 0; which < kSums; ++which) add(which, i + which);
+    }
+    for (int which = 0; which < kSums - 1; ++which) {
+      if (i + which < n_) add(which, i + which);
+    }
+    for (int r = 0; r < kRegisters; ++r) {
+      Lanes<double> sum = sums[0][r] + sums[1][r];
+      if constexpr (kSums == 4) sum += sums[2][r] + sums[3][r];
+      if constexpr (weighing == Weighing::after) sum *= load(w + first + r * kLanes<double>);
+      store<double>(sum, out + first + r * kLanes<double>);
     }
   }
 
-  // Best predecessors, several columns at a time; registers hold origins as doubles.
-  DRHMM_INLINE void best_in_registers(const double* matrix, const Best* in, Best* out) const {
-    constexpr int kRegisters = 2;  // two hide the latency of comparisons
-    constexpr Index kStep = kRegisters * kLanes<double>;
-    for (Index first = 0; first < n_; first += kStep) {
-      Lanes<double> best[kRegisters], from[kRegisters] = {};
-      for (int r = 0; r < kRegisters; ++r) best[r] = in[0].score + load(matrix + first + r * kLanes<double>);
-      for (Index i = 1; i < n_; ++i) {
-        const Lanes<double> origin = all(static_cast<double>(i));
-        for (int r = 0; r < kRegisters; ++r) {
-          const Lanes<double> candidate = in[i].score + load(matrix + i * stride_ + first + r * kLanes<double>);
-          const auto is_better = candidate > best[r];
-          from[r] = is_better ? origin : from[r];
-          best[r] = is_better ? candidate : best[r];
-        }
-      }
-      for (Index j = first; j < std::min(first + kStep, n_); ++j) {
-        const auto r = (j - first) / kLanes<double>, l = (j - first) % kLanes<double>;
-        out[j] = Best(lane_of(best[r], l), static_cast<std::int64_t>(lane_of(from[r], l)));
+  // Best predecessors for some columns. Two halves of the states, each in order: the first of equals wins.
+  template <int kRegisters, class Code>
+  DRHMM_INLINE void tile_best(const double* scores, const double* w, double* next, Code* from, Index first) const {
+    using Origins = typename Register<double>::Unsigned;
+    Lanes<double> best[2][kRegisters];
+    Origins origin[2][kRegisters];
+    const Index half = n_ / 2;
+    for (int r = 0; r < kRegisters; ++r) {
+      for (int h = 0; h < 2; ++h) {
+        const Index i = h == 0 ? 0 : half;
+        best[h][r] = scores[i] + load(by_first() + i * stride_ + first + r * kLanes<double>);
+        origin[h][r] = Origins{} + static_cast<std::uint64_t>(i);
       }
     }
+    const auto improve = [&](int h, Index i) {
+      const Origins own = Origins{} + static_cast<std::uint64_t>(i);
+      for (int r = 0; r < kRegisters; ++r) {
+        const Lanes<double> candidate = scores[i] + load(by_first() + i * stride_ + first + r * kLanes<double>);
+        origin[h][r] = candidate > best[h][r] ? own : origin[h][r];
+        best[h][r] = larger(candidate, best[h][r]);
+      }
+    };
+    for (Index i = 1; i < half; ++i) improve(0, i), improve(1, half + i);
+    if (n_ > 2 * half) improve(1, n_ - 1);
+    for (int r = 0; r < kRegisters; ++r) {
+      store_low_bits(best[1][r] > best[0][r] ? origin[1][r] : origin[0][r], from + first + r * kLanes<double>);
+      store<double>(larger(best[1][r], best[0][r]) + load(w + first + r * kLanes<double>),
+                    next + first + r * kLanes<double>);
+    }
   }
+
+  // (S, stride) A_ij by i, and by j
+  const double* by_first() const { return reinterpret_cast<const double*>(forward_.data()); }
+  const double* by_second() const { return reinterpret_cast<const double*>(backward_.data()); }
 
   Index n_, stride_;
-  std::vector<double> forward_, backward_;  // (S, stride): A_ij by i, and by j
+  std::vector<Lanes<double>> forward_, backward_;  // registers, so that rows do not straddle lines of the cache
 };
 
 }  // namespace drhmm

@@ -70,6 +70,21 @@ class Sparse {
     std::copy_n(m, n_, out);
   }
 
+  template <class Code>
+  void best(const double* scores, const double* w, double* next, Code* from) const {
+    for (Index j = 0; j < n_; ++j) {
+      double most = kNever;
+      std::int64_t origin = 0;
+      for (int k = into_.begin[at(j)]; k < into_.begin[at(j + 1)]; ++k) {
+        const double candidate = scores[into_.index[at(k)]] + into_.value[at(k)];
+        origin ^= (origin ^ into_.index[at(k)]) & -static_cast<std::int64_t>(candidate > most);
+        most = candidate > most ? candidate : most;
+      }
+      next[j] = most + w[j];
+      from[j] = static_cast<Code>(origin);
+    }
+  }
+
   template <class Value>
   DRHMM_INLINE void count(const Value* before, const Value* after, Value* sums) const {
     for (Index i = 0; i < n_; ++i) {
@@ -99,7 +114,7 @@ class Sparse {
     const int* const index = entries.index.data();
     const double* const value = entries.value.data();
     for (Index j = 0; j < n_; ++j) {
-      Value sum = zero<Value>();
+      Value sum{};
       for (int k = entries.begin[at(j)]; k < entries.begin[at(j + 1)]; ++k) sum += in[index[k]] * value[k];
       out[j] = sum;
     }

@@ -3,7 +3,6 @@
 //   double         one sequence, or one stretch of it
 //   Lanes<double>  several stretches side by side, one in each lane
 //   Scaled         one sequence whose messages leave the range of double
-//   Best           the score of the best path so far (max in place of sum), and its previous state
 #pragma once
 
 #include <cmath>
@@ -24,29 +23,6 @@ template <class Value>
 constexpr bool is_scaled = std::is_same_v<Value, Scaled>;
 
 constexpr double kNever = -HUGE_VAL;  // the logarithm of 0
-
-// Semiring of best paths: * adds logarithms, + keeps the better path, the first if they are equal.
-struct Best {
-  double score;
-  std::int64_t from;
-
-  Best() = default;
-  Best(double log_weight, std::int64_t origin = 0) : score(log_weight), from(origin) {}
-  friend Best operator*(const Best& one, double log_weight) { return {one.score + log_weight, one.from}; }
-  Best& operator+=(const Best& other) {
-    // No branch: the better one cannot be predicted.
-    const std::int64_t better = -static_cast<std::int64_t>(other.score > score);
-    from ^= (from ^ other.from) & better;
-    score = other.score > score ? other.score : score;
-    return *this;
-  }
-};
-
-template <class Value>
-DRHMM_INLINE Value zero() {
-  if constexpr (std::is_same_v<Value, Best>) return Best(kNever);
-  return Value{};
-}
 
 template <class Value>
 DRHMM_INLINE Value same(double number) {
@@ -119,6 +95,13 @@ DRHMM_INLINE bool all_below(const Value& value, double limit) {
 // Unsigned integers with the bits of a value.
 template <class Value>
 using Bits = std::conditional_t<std::is_same_v<Value, double>, std::uint64_t, typename Register<double>::Unsigned>;
+
+// 1 for a number below 0, and 0 for 0 or above.
+inline std::uint64_t sign_bit(double number) {
+  std::uint64_t bits;
+  std::memcpy(&bits, &number, sizeof bits);
+  return bits >> 63;
+}
 
 // The biased exponent of a positive value: e + 1023 for a value in [2^e, 2^(e+1)).
 template <class Value>

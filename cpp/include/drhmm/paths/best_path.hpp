@@ -84,91 +84,101 @@ namespace detail {
 // Rows with a larger spread take careful_step: unreachable states must not cost scores their digits.
 constexpr double kOrdinarySpread = 1e4;
 
-// weights (count, C) <- log weights of `count` frames; adds their pivots to `total`. Returns false, with unspecified
-// weights, if a frame follows a gap or has unusual evidence.
+constexpr Index padded(Index n) { return (n + kLanes<double> - 1) / kLanes<double> * kLanes<double>; }
+
+// weights (count, N or padded(C)) <- log ratios relative to those of the first column, which are added to `total`.
+// Returns false, with unspecified weights, if a frame follows a gap or has unusual evidence. raw (count, C): scratch
+// memory with room for one more register.
 template <int N>
-DRHMM_INLINE bool ordinary_weights(const Evidence& evidence, Index frame, Index count, double* weights, double& total) {
+DRHMM_INLINE bool ordinary_weights(const Evidence& evidence, Index frame, Index count, double* raw, double* weights,
+                                   double& total) {
   const Index n = N > 0 ? N : evidence.n_columns;
-  double sum_of_pivots = 0, spread = 0, sum = 0;
-  for (Index k = 0; k < count; ++k, weights += n) {
+  for (Index k = 0; k < count; ++k) {
     if (evidence.steps(frame + k) != 1) return false;
-    const double* const row = evidence.row(frame + k);
-    double pivot = row[0], least = row[0];
-    for (Index c = 0; c < n; ++c) {
-      pivot = row[c] > pivot ? row[c] : pivot;
-      least = row[c] < least ? row[c] : least;
-      sum += row[c];  // NaN for a NaN, or for infinities of both signs
-    }
-    spread = pivot - least > spread ? pivot - least : spread;
-    for (Index c = 0; c < n; ++c) weights[c] = row[c] - pivot;
-    sum_of_pivots += pivot;
   }
-  if (!(spread <= kOrdinarySpread) || !(std::abs(sum) < HUGE_VAL)) return false;
+  const double* row = evidence.row(frame);
+  double sum_of_pivots = 0, least = 0, sum = 0;
+  if constexpr (N > 0) {
+    for (Index k = 0; k < count; ++k, row += N) {
+      for (int c = 0; c < N; ++c) {
+        const double x = weights[k * N + c] = row[c] - row[0];
+        least = -std::abs(x) < least ? -std::abs(x) : least;
+        sum += x;  // NaN for a NaN, or for infinities of both signs
+      }
+      sum_of_pivots += row[0];
+    }
+  } else {
+    Lanes<double> lows{}, sums{};
+    row = std::copy_n(row, count * n, raw) - count * n;
+    for (Index k = 0; k < count; ++k, row += n) {
+      for (Index c = 0; c < n; c += kLanes<double>) {
+        Lanes<double> x = load(row + c) - row[0];
+        if (n - c < kLanes<double>) x = first_lanes(x, n - c);
+        const Lanes<double> low = negative(x);
+        lows = low < lows ? low : lows;
+        sums += x;
+        store<double>(x, weights + k * padded(n) + c);
+      }
+      sum_of_pivots += row[0];
+    }
+    for (int l = 0; l < kLanes<double>; ++l) least = std::min(least, lane_of(lows, l)), sum += lane_of(sums, l);
+  }
+  if (!(least >= -kOrdinarySpread) || !(std::abs(sum) < HUGE_VAL)) return false;
   total += sum_of_pivots;
   return true;
 }
 
-// The predecessor of each state at each frame: two bits for each of up to four states, or a number.
+// The predecessors of the states at each frame: a number each, or two bits each for N states, so that following a path
+// does not wait for the memory.
+using Code = std::uint16_t;
 template <int N>
-class Origins {
- public:
-  static constexpr bool kPacked = N > 0 && N <= 4;
-  using Code = std::conditional_t<kPacked, std::uint8_t, std::uint16_t>;
+DRHMM_INLINE Code packed(const Code* from) {
+  unsigned code = 0;
+  for (int j = 0; j < N; ++j) code |= static_cast<unsigned>(from[j]) << (2 * j);
+  return static_cast<Code>(code);
+}
 
-  Origins(Index n_frames, Index n_states)
-      : n_(kPacked ? 1 : n_states), codes_(static_cast<std::size_t>(n_frames * n_)) {}
-  DRHMM_INLINE void set(Index t, const Best* scores, Index n_states) {
-    if constexpr (kPacked) {
-      unsigned code = 0;
-      for (int j = 0; j < N; ++j) code |= static_cast<unsigned>(scores[j].from) << (2 * j);
-      codes_.data()[t] = static_cast<Code>(code);
-    } else {
-      for (Index j = 0; j < n_states; ++j) codes_.data()[t * n_ + j] = static_cast<Code>(scores[j].from);
+// Steps to `count` frames with weights (count, N or padded(S)). Scores of few states stay in registers.
+template <class Operator>
+DRHMM_INLINE void ordinary_steps(const Operator& op, const double* weights, Index count, double*& scores, double*& next,
+                                 Code* from) {
+  constexpr int kN = Operator::kStates;
+  if constexpr (kN > 0) {
+    double now[kN], then[kN];
+    Code own[kN];
+    copy_values(scores, kN, now);
+    for (Index k = 0; k < count; ++k) {
+      op.best(now, weights + k * kN, then, own);
+      from[k] = packed<kN>(own);
+      copy_values(then, kN, now);
+    }
+    copy_values(now, kN, scores);
+  } else {
+    const Index n = op.n_states(), room = padded(n);
+    for (Index k = 0; k < count; ++k, weights += room) {
+      op.best(scores, weights, next, from + k * n);
+      std::swap(scores, next);
     }
   }
-  Index operator()(Index t, Index state) const {
-    if constexpr (kPacked) return codes_.data()[t] >> (2 * state) & 3;
-    return codes_.data()[t * n_ + state];
-  }
-
- private:
-  Index n_;
-  KeptMemory<Code> codes_;  // (frames, n_)
-};
-
-// Steps to `count` frames with weights (count, C). Scores of few states stay in registers.
-template <class Operator>
-DRHMM_INLINE void ordinary_steps(const Operator& op, const double* weights, Index first, Index count, Best* scores,
-                                 Best* next, Origins<Operator::kStates>& origins) {
-  constexpr int kN = Operator::kStates;
-  const Index n = kN > 0 ? kN : op.n_states();
-  Best fixed[kN > 0 ? 2 * kN : 1];
-  Best *const now = kN > 0 ? fixed : scores, *const then = kN > 0 ? fixed + kN : next;
-  for (Index i = 0; i < n; ++i) now[i].score = scores[i].score;  // not as pairs: see copy_values
-  for (Index k = 0; k < count; ++k, weights += n) {
-    for (Index i = 0; i < n; ++i) now[i].from = i;
-    op.forward(now, then);
-    origins.set(first + k, then, n);
-    for (Index i = 0; i < n; ++i) now[i].score = then[i].score + weights[i];
-  }
-  for (Index i = 0; i < n; ++i) scores[i].score = now[i].score;
 }
 
 // One frame with any evidence and any gap before it; scores (states) become those of the frame.
 template <class Operator>
-Status careful_step(const Operator& op, const Evidence& evidence, Index frame, Index t, GapPaths& gaps, Best* scores,
-                    Best* next, Origins<Operator::kStates>& origins, double* plain, double& total) {
+Status careful_step(const Operator& op, const Evidence& evidence, Index frame, Index t, GapPaths& gaps,
+                    const double* zeros, double* scores, double* next, Code* from, double* plain, double& total) {
   const Index n = op.n_states();
   if (t > 0) {
-    for (Index i = 0; i < n; ++i) scores[i].from = i;
+    constexpr int kN = Operator::kStates;
+    Code few[kN + 2 * kLanes<double>];
+    Code* const own = kN > 0 ? few : from;
     const std::int64_t dt = evidence.steps(frame);
     if (dt == 1) {
-      op.forward(scores, next);
+      op.best(scores, zeros, next, own);
     } else {
-      gaps.log_power(dt)->forward(scores, next);
+      gaps.log_power(dt)->best(scores, zeros, next, own);
     }
-    origins.set(t, next, n);
-    for (Index i = 0; i < n; ++i) scores[i].score = next[i].score;
+    if (kN > 0) from[0] = packed<kN>(own);
+    std::copy_n(next, n, scores);
   }
   std::copy_n(evidence.row(frame), n, plain);
   make_plain(plain, n);
@@ -177,11 +187,11 @@ Status careful_step(const Operator& op, const Evidence& evidence, Index frame, I
   }
   double pivot = kNever;
   for (Index i = 0; i < n; ++i) {
-    if (scores[i].score > kNever) pivot = std::max(pivot, plain[i]);
+    if (scores[i] > kNever) pivot = std::max(pivot, plain[i]);
   }
   if (pivot == kNever) return {Outcome::impossible, t, -1};
   for (Index i = 0; i < n; ++i) {
-    if (scores[i].score > kNever) scores[i].score += plain[i] - pivot;
+    if (scores[i] > kNever) scores[i] += plain[i] - pivot;
   }
   total += pivot;
   return {};
@@ -196,38 +206,37 @@ template <class Operator>
 Status best_path(const Operator& op, const Vector& log_start, const Evidence& evidence, Index begin, Index n_frames,
                  GapPaths& gaps, std::int64_t* path, double* log_probability) {
   constexpr Index kSteps = 16;  // frames between rescalings of scores
-  const Index n = op.n_states();
-  const Index room = op.template stride<Best>();
-  detail::Origins<Operator::kStates> origins(n_frames, n);
-  std::vector<Best> memory(static_cast<std::size_t>(2 * room));
-  Best *const scores = memory.data(), *const next = scores + room;
-  std::vector<double> weights(static_cast<std::size_t>(kSteps * n));
-  for (Index i = 0; i < n; ++i) scores[i] = Best(log_start[i]);
+  constexpr bool is_packed = Operator::kStates > 0;
+  const Index n = op.n_states(), room = detail::padded(n), n_codes = is_packed ? 1 : n;
+  KeptMemory<detail::Code> origins(static_cast<std::size_t>(n_frames * n_codes + room));  // (T, n_codes)
+  std::vector<Lanes<double>> memory(static_cast<std::size_t>((3 + 2 * kSteps) * room / kLanes<double> + 1));
+  double* const zeros = reinterpret_cast<double*>(memory.data());
+  double *scores = zeros + room, *next = scores + room;
+  double *const weights = next + room, *const raw = weights + kSteps * room;
+  std::copy_n(log_start.data(), n, scores);
   double total = 0;
   for (Index t = 0, count = 1; t < n_frames; t += count, count = std::min(kSteps, n_frames - t)) {
     if (t % kFramesBetweenChecks < kSteps) check_interruption();
-    if (t > 0 && detail::ordinary_weights<Operator::kStates>(evidence, begin + t, count, weights.data(), total)) {
-      detail::ordinary_steps(op, weights.data(), t, count, scores, next, origins);
+    detail::Code* const from = origins.data() + t * n_codes;
+    if (t > 0 && detail::ordinary_weights<Operator::kStates>(evidence, begin + t, count, raw, weights, total)) {
+      detail::ordinary_steps(op, weights, count, scores, next, from);
     } else {
-      for (Index k = t; k < t + count; ++k) {
-        const Status status =
-            detail::careful_step(op, evidence, begin + k, k, gaps, scores, next, origins, weights.data(), total);
+      for (Index k = 0; k < count; ++k) {
+        const Status status = detail::careful_step(op, evidence, begin + t + k, t + k, gaps, zeros, scores, next,
+                                                   from + k * n_codes, weights, total);
         if (!status.ok()) return status;
       }
     }
-    double most = scores[0].score;
-    for (Index i = 1; i < n; ++i) most = std::max(most, scores[i].score);
-    for (Index i = 0; i < n; ++i) scores[i].score -= most;
+    const double most = *std::max_element(scores, scores + n);
+    for (Index i = 0; i < n; ++i) scores[i] -= most;
     total += most;
   }
-  Index state = 0;
-  for (Index i = 1; i < n; ++i) {
-    if (scores[i].score > scores[state].score) state = i;
-  }
-  if (log_probability != nullptr) *log_probability = total + scores[state].score;
+  Index state = std::max_element(scores, scores + n) - scores;
+  if (log_probability != nullptr) *log_probability = total + scores[state];
   for (Index t = n_frames - 1; t >= 0; --t) {
     path[begin + t] = state;
-    state = origins(t, state);
+    if (t == 0) break;  // it has no predecessor
+    state = is_packed ? origins.data()[t] >> (2 * state) & 3 : origins.data()[t * n + state];
   }
   return {};
 }

@@ -142,6 +142,38 @@ inline void store_bytes(std::int32_t value, std::uint8_t* to) { *to = static_cas
 inline double load_bytes(const std::uint8_t* from) { return *from; }
 #endif
 
+// one > other ? one : other, in one instruction where compilers would compare and select.
+DRHMM_INLINE Lanes<double> larger(const Lanes<double>& one, const Lanes<double>& other) {
+#if defined(DRHMM_HAS_VECTORS) && defined(__AVX512F__)
+  return _mm512_max_pd(one, other);
+#elif defined(DRHMM_HAS_VECTORS) && defined(__AVX__)
+  return _mm256_max_pd(one, other);
+#elif defined(DRHMM_HAS_VECTORS) && defined(__SSE2__)
+  return _mm_max_pd(one, other);
+#else
+  return one > other ? one : other;
+#endif
+}
+
+// x in the first n lanes, and 0 in the others.
+DRHMM_INLINE Lanes<double> first_lanes(const Lanes<double>& x, Index n) {
+  alignas(kRegisterBytes) static constexpr double kLaneNumbers[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  const Lanes<double> none{};
+  return load(kLaneNumbers) < static_cast<double>(n) ? x : none;
+}
+
+// to (lanes) <- integers that fit in Code.
+template <class Code>
+DRHMM_INLINE void store_low_bits(const typename Register<double>::Unsigned& integers, Code* to) {
+#if defined(DRHMM_HAS_VECTORS)
+  typedef Code Codes __attribute__((vector_size(kLanes<double> * sizeof(Code))));
+  const Codes codes = __builtin_convertvector(integers, Codes);
+  std::memcpy(to, &codes, sizeof codes);
+#else
+  *to = static_cast<Code>(integers);
+#endif
+}
+
 // -|x|
 DRHMM_INLINE Lanes<double> negative(Lanes<double> x) {
   typename Register<double>::Unsigned bits;
