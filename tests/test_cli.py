@@ -24,6 +24,7 @@ from numpy.testing import assert_allclose
 
 import drhmm
 import live
+from commands import DRHMM, piped
 from drhmm import DensityRatioHMM, __version__, dataframes
 from drhmm.cli import main
 from drhmm.cli.columns import step_of
@@ -31,14 +32,8 @@ from drhmm.cli.stream import _alarm
 from problems import blobs
 
 PNG = b"\x89PNG\r\n\x1a\n"
-DRHMM = [sys.executable, "-m", "drhmm"]
 NAMES = np.array(["rest", "walk", "run"])
 ROWS = 240
-
-
-def piped(arguments, text, **more):
-    """Run the command with text on standard input."""
-    return subprocess.run([*DRHMM, *map(str, arguments)], input=text, capture_output=True, text=True, **more)
 
 
 def write_csv(path, columns, delimiter=","):
@@ -833,13 +828,11 @@ BAD_LINES = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("text", "more", "message"), BAD_LINES.values(), ids=BAD_LINES.keys())
 def test_bad_lines_are_one_line_with_their_place(folder, text, more, message):
-    command = [*DRHMM, "stream", str(folder / "forgetful.drhmm"), *more]
-    result = subprocess.run(command, input=text.encode(errors="surrogateescape"), capture_output=True)
-    error = result.stderr.decode()
+    result = piped(["stream", folder / "forgetful.drhmm", *more], text.encode(errors="surrogateescape"))
     assert result.returncode == 2
-    assert error.startswith("drhmm stream: <stdin>, ")
-    assert message in error
-    assert len(error.splitlines()) == 1
+    assert result.stderr.startswith("drhmm stream: <stdin>, ")
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 BAD_TABLES = {
