@@ -56,33 +56,25 @@ __all__ = [
     "show_versions",
 ]
 
-# Names that need scikit-learn, matplotlib or Dask are imported on first use.
-_LAZY = {
-    "DensityRatioHMM": ("estimator", "DensityRatioHMM"),
-    "ColumnRanking": ("judging.explanation", "ColumnRanking"),
-    "Evaluation": ("judging.evaluation", "Evaluation"),
-    "Explanation": ("judging.explanation", "Explanation"),
-    "cross_validate": ("judging.cross_validation", "cross_validate"),
-    "evaluate": ("judging.evaluation", "evaluate"),
-    "StateNumbers": ("judging.number_of_states", "StateNumbers"),
-    "select_states": ("judging.number_of_states", "select_states"),
-    "Suggestion": ("judging.suggestions", "Suggestion"),
-    "dask": ("dask", None),
-    "dataframes": ("dataframes", None),
-    "datasets": ("datasets", None),
-    "plotting": ("plotting", None),
-    "ratios": ("ratios", None),
-    "reference": ("reference", None),
+# Names that need scikit-learn, matplotlib or Dask are imported on first use; a module by its own name.
+_LAZY = dict.fromkeys(("dask", "dataframes", "datasets", "plotting", "ratios", "reference"), "") | {
+    "DensityRatioHMM": "estimator",
+    "ColumnRanking": "judging.explanation",
+    "Evaluation": "judging.evaluation",
+    "Explanation": "judging.explanation",
+    "cross_validate": "judging.cross_validation",
+    "evaluate": "judging.evaluation",
+    "StateNumbers": "judging.number_of_states",
+    "select_states": "judging.number_of_states",
+    "Suggestion": "judging.suggestions",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'drhmm' has no attribute {name!r}")
-    module_name, attribute = _LAZY[name]
-    module = importlib.import_module(f".{module_name}", __name__)
-    value = module if attribute is None else getattr(module, attribute)
-    globals()[name] = value
+    module = importlib.import_module(f".{_LAZY[name] or name}", __name__)
+    globals()[name] = value = getattr(module, name) if _LAZY[name] else module
     return value
 
 

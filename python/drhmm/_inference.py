@@ -147,6 +147,11 @@ class Inference:
         return Durations.geometric(self.transmat) if self.stages is None else self.stages
 
     @property
+    def counted(self) -> Inference | Tempering:
+        """The chain before tempering: its `transmat` and `startprob`."""
+        return self.tempering or self
+
+    @property
     def tunings(self) -> dict[str, Tuning]:
         """Scales, temper and prior shift by kind of answer; see `tuned`."""
         temper = 1.0 if self.tempering is None else self.tempering.temper
@@ -163,8 +168,7 @@ class Inference:
 
     @cached_property
     def _tuned_models(self) -> dict[str, Any]:
-        chain = self if self.tempering is None else self.tempering
-        models = {}
+        chain, models = self.counted, {}
         for kind, tuning in self.other_tunings.items():
             transmat, startprob, tempering = tempered(chain.transmat, chain.startprob, tuning.temper, self.prior)
             models[kind] = replace(
@@ -421,8 +425,7 @@ class Inference:
         with np.errstate(divide="ignore"):
             alone[present] = np.logaddexp.reduce(evidence[present] + np.log(self.prior), axis=1)
         begins = np.cumsum([0, *sequences.lengths[:-1]])
-        before = self.tempering
-        counted = None if before is None else _core.Chain(before.transmat, before.startprob)
+        counted = None if self.tempering is None else _core.Chain(self.counted.transmat, self.counted.startprob)
         together = self._recurse("log_likelihood", evidence, sequences, n_threads, on=counted)
         return together - np.add.reduceat(alone, begins), np.add.reduceat(present.astype(np.int64), begins)
 

@@ -447,9 +447,8 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         self._partial: PartialFit | None = None
         self.model_ = model
         self.classes_ = model.classes.copy()
-        counted = model if model.tempering is None else model.tempering
-        self.transmat_, self.startprob_ = counted.transmat, counted.startprob
-        self.transition_temper_ = 1.0 if model.tempering is None else model.tempering.temper
+        self.transmat_, self.startprob_ = model.counted.transmat, model.counted.startprob
+        self.transition_temper_ = model.tunings["smooth"].temper
         self.evidence_scale_, self.member_scales_ = model.evidence.evidence_scale, model.evidence.scales
         self.prior_shift_ = model.evidence.prior_shift
         self.scale_reason_ = str(model.settings[SCALE_REASON])

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from ..chain.unknown_state import among_known
 from ..data.checks import Lengths, as_values, check_integer, thread_count
 from ..data.labels import as_labels, encode
 from ..data.sequences import Data, NamedColumns, Rows, Sequences, as_sequences, feature_names_of
@@ -19,7 +18,7 @@ from ..features.frames import random_state_of
 from ..model import METHODS, Method, Model
 from ..system.progress import no_progress, progress_bar
 from ..tuning.folds import N_FOLDS, contiguous_folds, drawn_folds
-from .evaluation import Evaluation, evaluation_of
+from .evaluation import Evaluation, by_method, evaluation_of
 from .text_tables import printable
 
 #: Hold out sequences one by one, by default, if there are at most this many.
@@ -138,9 +137,8 @@ def held_out(
         learned = _learned(estimator, train, labels[rows], fold)
         rows, test = sequences.taken(own)
         places = np.array([code_of[label] for label in learned.classes.tolist()])
-        for one, values in posteriors.items():
-            inferred = learned._all_posteriors(test, one, lag if one == method else None, threads)
-            values[np.ix_(rows, places)] = among_known(inferred, learned.n_states, test.row)
+        for one, inferred in by_method(learned, test, method, lag, threads).items():
+            posteriors[one][np.ix_(rows, places)] = inferred
         progress(fold + 1, n_folds, "")
     rows, measured = sequences.taken(folds >= 0)
     posteriors = {one: values[rows] for one, values in posteriors.items()}

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..chain.durations import Stays
-from ..chain.unknown_state import among_known
 from ..data.checks import Array, Lengths, Steps, as_values, thread_count
 from ..data.labels import UNKNOWN, Codes, as_labels, bridged, encode
 from ..data.sequences import LEARNED_ROWS, Data, Rows, Sequences, numbered_by_appearance
@@ -319,17 +318,14 @@ def of_sequences(
     """Evaluate a model by labels, one per row in the caller's order."""
     model.check_method(method, METHODS, lag)
     truth = encode(as_labels(y, sequences), model.classes, sequences, allow_unknown=True, unknown=unknown)
-    threads = thread_count(n_threads)
-    posteriors = {
-        one: among_known(
-            model._all_posteriors(sequences, one, lag if one == method else None, threads),
-            model.n_states,
-            sequences.row,
-        )
-        for one in METHODS
-    }
+    posteriors = by_method(model, sequences, method, lag, thread_count(n_threads))
     found = evaluation_of(model, sequences, posteriors, truth, method, names)
     return replace(found, learned_share=sequences.known_share(model.settings.get(LEARNED_ROWS) or []))
+
+
+def by_method(model: Model, sequences: Sequences, method: str, lag: int | None, threads: int) -> dict[str, Array]:
+    """Posteriors of known states by every method; the lag belongs to the given one."""
+    return {one: model._known_posteriors(sequences, one, lag if one == method else None, threads) for one in METHODS}
 
 
 def evaluation_of(

@@ -162,7 +162,10 @@ def explain(model: Model, sequences: Sequences, place: int, n_threads: int) -> E
     ]
     smoothed, filtered = (among_known(posteriors, model.n_states)[0] for posteriors in everything)
     one, other = np.argsort(-smoothed, kind="stable")[:2].tolist()
-    piece, names = _piece(model, sequences.samples, _borders(sequences), place, n_threads), column_names_of(model)
+    piece, names = (
+        _piece(model, sequences.samples, np.cumsum([0, *sequences.unbroken]), place, n_threads),
+        column_names_of(model),
+    )
     frame, average, columns, members = 0.0, 0.0, dict.fromkeys(names, 0.0), {}
     if isinstance(piece, _Piece):
         frame = piece.log_odds(one, other)
@@ -193,7 +196,7 @@ def rank_columns(model: Model, sequences: Sequences, n_frames: int, random_state
     """Rank columns over time steps drawn without replacement."""
     _check_choice(model)
     check_integer(n_frames, "n_frames", low=1)
-    random, borders = random_state_of(random_state), _borders(sequences)
+    random, borders = random_state_of(random_state), np.cumsum([0, *sequences.unbroken])
     smoothed = among_known(model._all_posteriors(sequences, "smooth", None, n_threads), model.n_states)
     total, count = np.zeros(model.n_features), 0
     for place in random.permutation(len(smoothed)).tolist():
@@ -222,11 +225,6 @@ def _check_choice(model: Model) -> None:
 def _difference(one: float, other: float) -> float:
     """Subtract; 0 for infinities of the same sign."""
     return 0.0 if math.isinf(one) and one == other else one - other
-
-
-def _borders(sequences: Sequences) -> npt.NDArray[np.int64]:
-    """Return the begin of each stretch without gaps, and the end of the last one."""
-    return np.cumsum([0, *sequences.unbroken])
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ..plotting.curves import roc_of_classes
 from ..plotting.style import literal
 from ..version import __version__
 from .evaluation import SMALLEST, Evaluation
-from .summary import Summary, chain_of, column_names_of, mean_stays
+from .summary import Summary, column_names_of, mean_stays
 from .text_tables import TextTable, lasting, share
 
 #: Most time steps of a picture, and time steps around an error.
@@ -247,7 +247,7 @@ def _calibration(evaluation: Evaluation) -> Picture:
 def _transitions(evaluation: Evaluation) -> Picture:
     """Describe the chain: transitions, and mean stays with the next states."""
     model = evaluation.model
-    matrix = chain_of(model).transmat
+    matrix = model.counted.transmat
     figure, axes = _square(len(matrix))
     staying, stays = np.diagonal(matrix), [lasting(stay, model) for stay in mean_stays(model)]
     told = ", ".join(f"{label} {stay}" for label, stay in zip(evaluation.labels[:12], stays, strict=False))

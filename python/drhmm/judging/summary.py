@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..chain.transitions import Tempering
 from ..data.checks import Array
 from ..data.columns import remembered_columns, step_as_text
 from ..evidence.pooled import PooledEvidence
@@ -51,19 +50,14 @@ class Summary(Shown):
         return [*tables, _transitions(self.model), _learned(self.model), _tunings(self.model)]
 
 
-def chain_of(model: Model) -> Model | Tempering:
-    """Return the learned chain, before it was tempered."""
-    return model if model.tempering is None else model.tempering
-
-
 def mean_stays(model: Model) -> Array:
     """Mean stay of each state in time steps."""
     with np.errstate(divide="ignore"):
-        return model.durations.mean if model.stages is not None else 1 / (1 - np.diagonal(chain_of(model).transmat))
+        return model.durations.mean if model.stages is not None else 1 / (1 - np.diagonal(model.counted.transmat))
 
 
 def _states(model: Model) -> TextTable:
-    chain, stays = chain_of(model), mean_stays(model)
+    chain, stays = model.counted, mean_stays(model)
     rows = []
     for state, label in enumerate(labels_of(model)):
         shape, minimum = model.durations.shape[state], model.durations.minimum[state]
@@ -90,7 +84,7 @@ def _typical(model: Model, typical: Any) -> TextTable:
 
 def _transitions(model: Model) -> TextTable:
     labels = labels_of(model)
-    transmat = chain_of(model).transmat
+    transmat = model.counted.transmat
     if model.n_states <= MOST_SHOWN:
         rows = [[label, *map(short, transmat[state])] for state, label in enumerate(labels)]
         return TextTable("transitions: from a row to a column, per step", ["from", *labels], rows)
