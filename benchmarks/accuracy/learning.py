@@ -13,6 +13,8 @@ import argparse
 import logging
 import time
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -64,24 +66,27 @@ def from_sklearn(make):
     return predict
 
 
+def gaussian_hmm(X, n_states, covariance, seeds, lengths=None):
+    """The likeliest of the starts of hmmlearn that end; None without one."""
+    found = []
+    for seed in seeds:
+        model = GaussianHMM(n_states, covariance, n_iter=100, random_state=seed)
+        try:
+            found.append((model.fit(X, lengths).score(X, lengths), -seed, model))
+        except ValueError:
+            continue
+    return max(found)[-1] if found else None
+
+
 def hmmlearn(covariance):
     """The states of the likeliest of ten starts; windows become columns."""
 
     def find(case, seed):
-        X, skipped = case.X, case.window - 1
-        if skipped:
-            X = np.hstack([X[k : len(X) - skipped + k] for k in range(case.window)])
-        X, best = StandardScaler().fit_transform(X), None
-        lengths = case.lengths if skipped == 0 else [len(X)]
-        for start in range(10):
-            model = GaussianHMM(case.n_states, covariance, n_iter=100, random_state=10 * seed + start)
-            try:
-                score = model.fit(X, lengths).score(X, lengths)
-            except ValueError:
-                continue
-            if best is None or score > best[0]:
-                best = score, model.predict(X, lengths)
-        found = np.zeros(len(X), dtype=int) if best is None else best[1]
+        skipped = case.window - 1
+        X = np.hstack([case.X[k : len(case.X) - skipped + k] for k in range(case.window)])
+        X, lengths = StandardScaler().fit_transform(X), case.lengths if skipped == 0 else [len(X)]
+        model = gaussian_hmm(X, case.n_states, covariance, range(10 * seed, 10 * seed + 10), lengths)
+        found = np.zeros(len(X), dtype=int) if model is None else model.predict(X, lengths)
         return np.append(np.full(skipped, found[0]), found)
 
     return find
@@ -110,15 +115,8 @@ def chosen_number(case, seed):
 
 def by_bic(case, seed):
     """The number of states with the smallest BIC of hmmlearn, the likeliest of three starts."""
-    best = {}
-    for number in NUMBERS:
-        for start in range(3):
-            model = GaussianHMM(number, covariance_type="full", n_iter=100, random_state=100 * seed + start)
-            try:
-                best[number] = min(model.fit(case.X).bic(case.X), best.get(number, np.inf))
-            except ValueError:
-                continue
-    return min(best, key=best.get)
+    models = {n: gaussian_hmm(case.X, n, "full", range(100 * seed, 100 * seed + 3)) for n in NUMBERS}
+    return min((n for n in NUMBERS if models[n]), key=lambda n: models[n].bic(case.X))
 
 
 def few_score(case, key, way):
@@ -130,17 +128,12 @@ def few_score(case, key, way):
 
 def next_score(case, key, way):
     """Labelled rows until the accuracy on other blocks is 95 % of that with all labels."""
-    begins, ends = np.cumsum([0, *case.lengths[:-1]]), np.cumsum(case.lengths)
-    blocks = [
-        (at, min(at + BLOCK, end)) for begin, end in zip(begins, ends, strict=True) for at in range(begin, end, BLOCK)
-    ]
+    ends = np.cumsum(case.lengths)
+    begins = [np.arange(end - n, end, BLOCK) for end, n in zip(ends, case.lengths, strict=True)]
+    rows = np.split(np.arange(len(case.y)), np.concatenate(begins)[1:])
     (X, y, lengths), (X_test, y_test, lengths_test) = (
-        (
-            np.concatenate([case.X[begin:end] for begin, end in part]),
-            np.concatenate([case.y[begin:end] for begin, end in part]),
-            [end - begin for begin, end in part],
-        )
-        for part in (blocks[::2], blocks[1::2])
+        (case.X[np.concatenate(part)], case.y[np.concatenate(part)], list(map(len, part)))
+        for part in (rows[::2], rows[1::2])
     )
     seen, settings = np.isin(y_test, y), {"unlabelled": "ignore", "context": None, "n_threads": 1}
 
@@ -175,49 +168,66 @@ def count_score(case, key, way):
     return way(case, key["seed"]) == case.n_states
 
 
-#: Score and ways by kind of task; "before" is for an older package on PYTHONPATH.
-KINDS = {
-    "few": few_score,
-    "next": next_score,
-    "none": none_score,
-    "count": count_score,
-}
-WAYS = {
-    "few": {
-        "auto": ours(unlabelled="auto"),
-        "use": ours(unlabelled="use"),
-        "ignore": ours(unlabelled="ignore"),
-        "self-training": from_sklearn(lambda: SelfTrainingClassifier(LogisticRegression(max_iter=1000))),
-        "label spreading": from_sklearn(lambda: LabelSpreading("knn", n_neighbors=7, max_iter=200)),
-        "before": ours(),
-    },
-    "next": {"random": random_stretches, "suggested": suggested_stretches},
-    "none": {
-        "drhmm": ours(),
-        "ratio gaussian": ours(ratio="gaussian"),
-        "hmmlearn full": hmmlearn("full"),
-        "hmmlearn diag": hmmlearn("diag"),
-        "before": ours(),
-    },
-    "count": {"select_states": chosen_number, "hmmlearn BIC": by_bic},
-}
+@dataclass(frozen=True)
+class Experiment:
+    """A score of a case, a key and a way; the ways by name; sets, and generators with seeds of their own.
+
+    The way "before" is for an older package on PYTHONPATH.
+    """
+
+    score: Callable
+    ways: dict
+    sets: tuple = ()
+    generators: tuple = ()
+    labels: tuple = (None,)
+    digits: int = 3
+
+    def cases(self, options):
+        """The keys without a way."""
+        sets = [name for name in self.sets if options.data or name not in OPEN]
+        seeds = dict.fromkeys(sets, options.seeds) | dict.fromkeys(self.generators, options.generator_seeds)
+        return [
+            {"set": name, "seed": options.first_seed + seed} | ({"labels": pattern} if pattern else {})
+            for name, count in seeds.items()
+            for seed in range(count)
+            for pattern in self.labels
+        ]
 
 
-def cases_of(kind, options):
-    """Cases of a kind of task, with more seeds of generators without labels."""
-    sets, n = OPEN if options.data else (), options.seeds
-    seeds = {
-        "few": dict.fromkeys((*sets, *FEW_GENERATORS), n),
-        "next": dict.fromkeys([name for name in (*sets, *FEW_GENERATORS) if name not in UNREACHED], n),
-        "none": dict.fromkeys(sets, n) | dict.fromkeys((*NONE_GENERATORS, *GAUSSIANS), options.generator_seeds),
-        "count": dict.fromkeys(COUNTED, options.generator_seeds),
-    }[kind]
-    return [
-        {"set": name, "seed": options.first_seed + seed} | ({"labels": pattern} if kind == "few" else {})
-        for name, count in seeds.items()
-        for seed in range(count)
-        for pattern in (PATTERNS if kind == "few" else ("",))
-    ]
+EXPERIMENTS = {
+    "few": Experiment(
+        few_score,
+        {
+            "auto": ours(unlabelled="auto"),
+            "use": ours(unlabelled="use"),
+            "ignore": ours(unlabelled="ignore"),
+            "self-training": from_sklearn(lambda: SelfTrainingClassifier(LogisticRegression(max_iter=1000))),
+            "label spreading": from_sklearn(lambda: LabelSpreading("knn", n_neighbors=7, max_iter=200)),
+            "before": ours(),
+        },
+        (*OPEN, *FEW_GENERATORS),
+        labels=PATTERNS,
+    ),
+    "next": Experiment(
+        next_score,
+        {"random": random_stretches, "suggested": suggested_stretches},
+        tuple(name for name in (*OPEN, *FEW_GENERATORS) if name not in UNREACHED),
+        digits=0,
+    ),
+    "none": Experiment(
+        none_score,
+        {
+            "drhmm": ours(),
+            "ratio gaussian": ours(ratio="gaussian"),
+            "hmmlearn full": hmmlearn("full"),
+            "hmmlearn diag": hmmlearn("diag"),
+            "before": ours(),
+        },
+        tuple(OPEN),
+        (*NONE_GENERATORS, *GAUSSIANS),
+    ),
+    "count": Experiment(count_score, {"select_states": chosen_number, "hmmlearn BIC": by_bic}, generators=COUNTED),
+}
 
 
 def measured(kind, options):
@@ -228,7 +238,7 @@ def measured(kind, options):
             case, begin = case_of(options.data, key["set"], key["seed"]), time.process_time()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                value = KINDS[kind](case, key, WAYS[kind][key[kind]])
+                value = EXPERIMENTS[kind].score(case, key, EXPERIMENTS[kind].ways[key[kind]])
             yield key, {"value": float(value), "cpu": time.process_time() - begin}
 
     return results
@@ -236,14 +246,13 @@ def measured(kind, options):
 
 def table(kind, store, cases):
     """Mean values of every complete way by set; with few labels, also the leads over labelled rows alone."""
-    ways = [way for way in WAYS[kind] if all({**case, kind: way} in store for case in cases)]
+    ways = [way for way in EXPERIMENTS[kind].ways if all({**case, kind: way} in store for case in cases)]
     values, cpu = (
         {way: np.array([store[{**case, kind: way}][name] for case in cases]) for way in ways}
         for name in ("value", "cpu")
     )
-    gathers = kind == "none"
-    names = np.array(["Gaussian HMMs" if gathers and case["set"] in GAUSSIANS else case["set"] for case in cases])
-    digits = 0 if kind == "next" else 3
+    names = np.array(["Gaussian HMMs" if kind == "none" and one["set"] in GAUSSIANS else one["set"] for one in cases])
+    digits = EXPERIMENTS[kind].digits
     rows = [
         [f"{name} ({np.sum(names == name)})", *(f"{values[way][names == name].mean():.{digits}f}" for way in ways)]
         for name in dict.fromkeys(names.tolist())
@@ -268,15 +277,16 @@ def main():
     parser.add_argument("--seeds", type=int, default=2, help="draws of rows and labels")
     parser.add_argument("--generator-seeds", type=int, default=10, help="seeds of generators without labels")
     parser.add_argument("--first-seed", type=int, default=0)
-    for kind, ways in WAYS.items():
-        parser.add_argument(f"--{kind}", nargs="*", default=[way for way in ways if way != "before"], choices=ways)
+    for kind, experiment in EXPERIMENTS.items():
+        usual = [way for way in experiment.ways if way != "before"]
+        parser.add_argument(f"--{kind}", nargs="*", default=usual, choices=experiment.ways, help="ways to measure")
     parser.add_argument("--store", type=Path, default=Path("learning_results.jsonl"))
     parser.add_argument("--page", type=Path, help="page with the tables to replace; standard output by default")
     options = parser.parse_args()
     logging.getLogger("hmmlearn").setLevel(logging.CRITICAL)
     store = Store(options.store)
-    for kind in WAYS:
-        cases, ways = cases_of(kind, options), getattr(options, kind)
+    for kind, experiment in EXPERIMENTS.items():
+        cases, ways = experiment.cases(options), getattr(options, kind)
         complete(store, [{**case, kind: way} for case in cases for way in ways], measured(kind, options), kind)
         if ways:
             text = table(kind, store, cases)
