@@ -268,7 +268,8 @@ class Model(Inference):
         Notes
         -----
         The weight of a row is the entropy of its posterior. Each suggestion is the stretch with rows similar to the
-        largest total weight, by a kernel of half the median distance between frames. Similar rows then lose weight.
+        largest total weight, by a kernel of a quarter of the median distance between frames. Similar rows then lose
+        weight.
         """
         from .judging.suggestions import suggest_labels
 

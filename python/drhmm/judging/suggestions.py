@@ -17,7 +17,7 @@ from ..features.frames import choose_centers, complete_rows, median_distance, ra
 from ..model import Model
 
 #: Kernel width as a multiple of the median distance between frames.
-WIDTH = 0.5
+WIDTH = 0.25
 #: The most rows that are compared with each other.
 MOST_ROWS = 3000
 #: Number of frames for the median distance.
