@@ -45,9 +45,9 @@ def test_incomplete_rows_are_not_suggested(model):
 
 
 def test_sequences_of_a_list_are_numbered_and_not_crossed(model):
-    found = model.suggest_labels([X[:25], X[25:300]], n=30, length=20)
+    found = model.suggest_labels([X[:50], X[50:300]], n=30, length=20)
     assert {one.sequence for one in found} == {0, 1}
-    assert all(one.end <= (25, 275)[one.sequence] for one in found)
+    assert all(one.end <= (50, 250)[one.sequence] for one in found)
 
 
 def test_uncertainty_is_the_mean_entropy_of_posteriors(model):
