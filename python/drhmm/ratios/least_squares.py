@@ -107,25 +107,22 @@ class MemberSource(Learner, BaseEstimator):  # type: ignore[misc]
         parts = [task] if folds is None else [task.rows(task.folds == fold) for fold in folds]
         return [member.sums(part.frames, part.targets, part.weights) for part in parts]
 
-    def _held_out(self, member: FrameMember, task: Task, sums: list[Sums]) -> Array:
-        """Log ratios of the drawn frames of each fold, learned on the other folds."""
-        judged = task.judged
+    def _held_out(self, member: FrameMember, task: Task, sums: list[Sums] | None = None, answer: Any = None) -> Array:
+        """Answers for the drawn frames of each fold by the other folds, log ratios by default."""
+        judged, folds = task.judged, np.unique(task.folds)
+        sums, answer = sums or self._sums(member, task, folds), answer or self._log_ratios
         held_out = np.empty_like(judged.targets)
-        for k, fold in enumerate(np.unique(task.folds)):
+        for k, fold in enumerate(folds):
             rows = judged.folds == fold
             if rows.any():
                 others = member.learned_from(added(sums[:k] + sums[k + 1 :]))
-                held_out[rows] = self._log_ratios(others, judged.frames[rows])
+                held_out[rows] = answer(others, judged.frames[rows])
         return held_out
 
     def learn(self, task: Task, hold_out: bool) -> list[Trained]:
         """Return a fitted copy, with held-out log ratios if requested."""
         fitted, held_out = copy.deepcopy(self)._fit(task, hold_out)
         return [Trained(fitted.member_.NAME, fitted, fitted.member_, held_out if hold_out else None)]
-
-    def held_out(self, task: Task) -> Array:
-        """Return held-out log ratios for new targets; only the sums are learned again."""
-        return self._held_out(self.member_, task, self._sums(self.member_, task, np.unique(task.folds)))
 
     def _log_ratios(self, member: FrameMember, frames: Array) -> Array:
         return frame_log_ratios(member, self.prior_, float(self.floor), frames, thread_count(self.n_threads))
@@ -210,13 +207,9 @@ class Gaussian(MemberSource):
 
     def held_out_newest(self, task: Task, n_newest: int) -> Array:
         """Held-out log densities (N, S) of the last columns given the others."""
-        member, _ = self._begin(task)
-        sums = self._sums(member, task, np.unique(task.folds))
-        densities = np.empty_like(task.targets)
-        for k, fold in enumerate(np.unique(task.folds)):
-            others = member.learned_from(added(sums[:k] + sums[k + 1 :]))
-            densities[task.folds == fold] = others.log_densities(task.frames[task.folds == fold], n_newest)
-        return densities
+        return self._held_out(
+            self._begin(task)[0], task, answer=lambda others, frames: others.log_densities(frames, n_newest)
+        )
 
 
 class DensityUpdates(Refits):
@@ -398,5 +391,5 @@ class FactoredLeastSquares:
     def trained(self, targets: Array, hold_out: bool) -> list[Trained]:
         """Return the members for the last targets."""
         source = copy.deepcopy(self._solve(targets))
-        held_out = source.held_out(replace(self.task, targets=targets)) if hold_out else None
+        held_out = source._held_out(source.member_, replace(self.task, targets=targets)) if hold_out else None
         return [Trained(source.member_.NAME, source, source.member_, held_out)]
