@@ -108,7 +108,7 @@ class MemberSource(Learner, BaseEstimator):  # type: ignore[misc]
         return [member.sums(part.frames, part.targets, part.weights) for part in parts]
 
     def _held_out(self, member: FrameMember, task: Task, sums: list[Sums] | None = None, answer: Any = None) -> Array:
-        """Answers for the drawn frames of each fold by the other folds, log ratios by default."""
+        """Log ratios, or an answer, of the drawn frames of a fold by the other folds."""
         judged, folds = task.judged, np.unique(task.folds)
         sums, answer = sums or self._sums(member, task, folds), answer or self._log_ratios
         held_out = np.empty_like(judged.targets)
