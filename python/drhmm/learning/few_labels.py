@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +60,11 @@ def _learn_base(job: Job, framing: Framing) -> tuple[Learned, TrainingFrames]:
     learner, training, rules, settings = job
     alone = training.taken(training.codes != UNKNOWN)
     if len(alone.rows) < FEWEST_SEARCHED:
-        learner = _without_search(learner)
+        learner = copy.deepcopy(learner)
+        for source in (learner, *(getattr(learner, "sources", None) or ())):
+            for name in ("sigma", "rho"):
+                if isinstance(getattr(source, name, None), str):
+                    setattr(source, name, "default")
     learned = learn_labelled(Job(learner, alone, replace(rules, initial=None), replace(settings, context=None)))
     if 2 * sum(length for length in alone.lengths if length > 1) >= alone.n_rows or rules.transmat is not None:
         return learned, alone
@@ -157,13 +160,3 @@ def _folds(run: npt.NDArray[np.int64], training: TrainingFrames) -> npt.NDArray[
 def _model(learned: Learned, own: TrainingFrames, framing: Framing) -> Model:
     """Return the model that was learned from `own`; its classes are codes."""
     return model_of(learned, own, framing, np.arange(own.n_states), None, None, {})
-
-
-def _without_search(learner: Any) -> Any:
-    """Return the learner with default kernels instead of cross-validation."""
-    learner = copy.deepcopy(learner)
-    for source in (learner, *(getattr(learner, "sources", None) or ())):
-        for name in ("sigma", "rho"):
-            if isinstance(getattr(source, name, None), str):
-                setattr(source, name, "default")
-    return learner

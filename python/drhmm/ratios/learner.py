@@ -158,19 +158,14 @@ def hard_or_repeated(
     is_certain, can_weight = (targets.max(axis=1) == 1.0).all(), accepts_weights(fit)
     if are_given and not can_weight:
         raise ValueError(f"{name} does not take sample_weight")
-    if is_certain or not can_weight:
-        classes = targets.argmax(axis=1) if is_certain else _likeliest(targets)
-        return frames, classes, {"sample_weight": weights} if are_given else {}
-    rows, classes = np.nonzero(targets > 1e-6)
-    return frames[rows], classes, {"sample_weight": weights[rows] * targets[rows, classes]}
-
-
-def _likeliest(targets: Array) -> npt.NDArray[np.int64]:
-    labels: npt.NDArray[np.int64] = targets.argmax(axis=1)
-    for state in range(targets.shape[1]):
-        if np.sum(labels == state) < 2:
-            labels[np.argsort(targets[:, state], kind="stable")[-2:]] = state
-    return labels
+    if can_weight and not is_certain:
+        rows, classes = np.nonzero(targets > 1e-6)
+        return frames[rows], classes, {"sample_weight": weights[rows] * targets[rows, classes]}
+    classes = targets.argmax(axis=1)
+    for state in () if is_certain else range(targets.shape[1]):
+        if np.sum(classes == state) < 2:
+            classes[np.argsort(targets[:, state], kind="stable")[-2:]] = state
+    return frames, classes, {"sample_weight": weights} if are_given else {}
 
 
 def class_shares(targets: Array, weights: Array) -> Array:
