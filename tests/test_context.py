@@ -54,6 +54,15 @@ class TestFeatures:
         expected = reference.context_features(samples, *arrays)
         assert_allclose(context.features(samples, [90]), expected, atol=1e-10)
 
+    def test_statistics_are_those_of_200_columns(self):
+        samples = RANDOM.normal(size=(50, 430))
+        signs = np.zeros((430, N_KERNELS))
+        signs[np.arange(N_KERNELS), np.arange(N_KERNELS)] = 1.0
+        context = Context(samples.mean(axis=0), samples.std(axis=0), (5,), 2, signs, np.zeros(N_KERNELS))
+        expected = reference.context_features(samples, context.mean, context.scale, [5], 2, signs, context.bias)
+        assert context.size == expected.shape[1] == 3 * 200 + N_KERNELS
+        assert_allclose(context.features(samples, [50]), expected, atol=1e-10)
+
     def test_nothing_crosses_a_sequence(self):
         samples = RANDOM.normal(size=(70, 2))
         context = context_of(samples)

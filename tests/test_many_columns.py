@@ -68,9 +68,9 @@ def test_what_blocks_of_an_additive_member_add_is_added_up(data):
     assert_allclose(found[inside], estimates[inside], atol=0.1)
 
 
-def test_every_member_of_frames_takes_part(data):
-    estimator = DensityRatioHMM(random_state=0, context=None).fit(data[0], data[1], lengths=[100] * 4)
-    assert list(estimator.member_scales_) == ["kernel", "additive", "gaussian"]
+def test_every_member_takes_part(data):
+    estimator = DensityRatioHMM(random_state=0).fit(data[0], data[1], lengths=[100] * 4)
+    assert list(estimator.member_scales_) == ["kernel", "additive", "gaussian", "context", "ahead"]
     assert len(Pool().learners()) == 3
 
 

@@ -131,8 +131,20 @@ void Context::outputs(const double* samples, Index n, double* outputs) const {
 }
 
 void Context::statistics(const double* samples, Index n, Eigen::ArrayXd& scratch, double* out, Index stride) const {
+  std::vector<double> kept;
+  if (n_kept() < n_columns()) {
+    const Index before = windows_.back();
+    kept.resize(static_cast<std::size_t>((before + n) * n_kept() + kWidth));
+    for (Index k = 0; k < before + n; ++k) {
+      const double* const sample = samples + (k - before) * n_columns();
+      for (Index j = 0; j < n_kept(); ++j) {
+        kept[static_cast<std::size_t>(k * n_kept() + j)] = sample[j * n_columns() / n_kept()];
+      }
+    }
+    samples = kept.data() + before * n_kept();
+  }
   // Registers write beyond their row, over the next one.
-  const Index d = n_columns(), row = d <= kWidth ? d : (d + kWidth - 1) / kWidth * kWidth;
+  const Index d = n_kept(), row = d <= kWidth ? d : (d + kWidth - 1) / kWidth * kWidth;
   const Index size = (n * row + 2 * kWidth - 1) / kWidth * kWidth;
   if (scratch.size() < 3 * size) scratch.resize(3 * size);
   double *const means = scratch.data(), *const variances = means + size, *const changes = variances + size;

@@ -22,7 +22,7 @@ LONGEST_WINDOW = 2**20
 #: The most columns of samples and statistics. Above it, drop the longest windows, then log changes, then log spreads.
 MOST_STATISTICS = 120
 
-#: The most columns of a sample for a context.
+#: The most columns with statistics, evenly spread among all; convolutions read any.
 MOST_COLUMNS = 200
 
 #: Convolutions: 84 patterns of nine taps at each of three dilations, on signed sums of at most nine columns.
@@ -78,7 +78,7 @@ class Context(FrozenArrays):
     @property
     def size(self) -> int:
         """Number of features."""
-        return len(self.mean) * (1 + self.kinds * len(self.windows)) + len(self.bias)
+        return min(len(self.mean), MOST_COLUMNS) * (1 + self.kinds * len(self.windows)) + len(self.bias)
 
     def blocks(
         self, samples: Array, lengths: Lengths, rows: npt.NDArray[np.int64] | None = None

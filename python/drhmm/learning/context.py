@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from ..data.checks import Array, Lengths
 from ..data.sequences import Sequences
-from ..evidence.pool_members import AHEAD, AheadMember, ContextMember, added, context_sums
+from ..evidence.pool_members import AHEAD, AheadMember, ContextMember, context_sums
 from ..evidence.pooled import least_ratio_of
-from ..features.context import MOST_COLUMNS, Context, learn_context, rows_ahead
+from ..features.context import Context, learn_context, rows_ahead
 from ..features.frames import Framing
 from ..ratios.learner import Learner, Task, Trained
 from ..ratios.pool import Pool
@@ -48,27 +48,24 @@ def learn_context_members(training: TrainingFrames, past: Context, task: Task, f
     learned = None if len(parts) == len(lengths) else np.concatenate([np.arange(*part) for part in parts])
     sums = context_sums(past, start, samples, lengths, everywhere, weights, folds, learned)
     names, present = (ContextMember.NAME, AheadMember.NAME), np.unique(training.folds)
-    others = {
-        (name, fold): added(
-            [{key: values[other] for key, values in sums[name].items()} for other in present if other != fold]
-        )
-        for name in names
-        for fold in present
-    }
-    solutions = np.zeros((folds.max() + 1, 1 + past.size, len(names) * len(RIDGES) * n_states))
+    # Both members have one Gram matrix.
+    gram = sums[ContextMember.NAME]["gram"]
+    moment = np.concatenate([sums[name]["moment"] for name in names], axis=2)
+    solutions = np.zeros((folds.max() + 1, len(RIDGES), 1 + past.size, len(names) * n_states))
     for fold in present:
-        found = [ContextMember.solution(others[name, fold], ridge) for name in names for ridge in RIDGES]
-        solutions[fold] = np.hstack(found)
-    estimates = np.zeros((len(needed), len(names), len(RIDGES), n_states))
+        others = {"gram": gram.sum(axis=0) - gram[fold], "moment": moment.sum(axis=0) - moment[fold]}
+        solutions[fold] = [ContextMember.solution(others, ridge) for ridge in RIDGES]
+    estimates = np.zeros((len(needed), len(RIDGES), len(names), n_states))
     for block, features in past.blocks(samples, lengths, needed):
         at = slice(*np.searchsorted(needed, (block.start, block.stop)))
         columns, own_folds = start.columns(features[needed[at] - block.start]), folds[needed[at]]
         for fold in np.unique(own_folds):
             own = np.flatnonzero(own_folds == fold)
-            estimates[at.start + own] = (columns[own] @ solutions[fold]).reshape(len(own), *estimates.shape[1:])
+            for r, solution in enumerate(solutions[fold]):
+                estimates[at.start + own, r] = (columns[own] @ solution).reshape(len(own), len(names), n_states)
     least, trained = least_ratio_of(floor, n_states), []
     for k, (kind, read) in enumerate(((ContextMember, rows), (AheadMember, later))):
-        held_out = estimates[np.searchsorted(needed, read), k]
+        held_out = estimates[np.searchsorted(needed, read), :, k]
         losses = (judged.weights[:, None, None] * (held_out - judged.targets[:, None]) ** 2).sum(axis=(0, 2))
         best = int(losses.argmin())
         with np.errstate(divide="ignore"):  # without a floor
@@ -102,7 +99,7 @@ def context_maker(
 ) -> Callable[[float], Context] | None:
     """Return a function from the mean stay to context features; None without context."""
     is_default = isinstance(learner, Pool) and learner.sources is None
-    if context is None or not is_default or framing.n_columns > MOST_COLUMNS:
+    if context is None or not is_default:
         return None
     longest = None if isinstance(context, str) else int(context)
     return lambda stay: learn_context(framing, sequences.samples, sequences.lengths, stay, longest, random_state)

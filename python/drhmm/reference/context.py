@@ -8,15 +8,18 @@ import numpy as np
 
 from .features import Array
 
-TAPS, DILATIONS, POOLED, LEAST = 9, (1, 2, 4), 5, 1e-3
+TAPS, DILATIONS, POOLED, LEAST, MOST_COLUMNS = 9, (1, 2, 4), 5, 1e-3, 200
 
 
 def context_features(
     samples: Array, mean: Array, scale: Array, windows: list[int], kinds: int, signs: Array, bias: Array
 ) -> Array:
-    """Samples, statistics and pooled convolutions (T, F) of a sequence (T, d)."""
+    """Samples, statistics of up to 200 columns, pooled convolutions of (T, d); (T, F)."""
     z = filled(rounded((samples - mean) / scale, windows[-1]))
-    return np.hstack([z, *[statistics(z, w)[kind] for w in windows for kind in range(kinds)], pooled(z, signs, bias)])
+    d = z.shape[1]
+    kept = z[:, np.arange(min(d, MOST_COLUMNS)) * d // min(d, MOST_COLUMNS)]
+    found = [statistics(kept, w)[kind] for w in windows for kind in range(kinds)]
+    return np.hstack([kept, *found, pooled(z, signs, bias)])
 
 
 def rounded(z: Array, longest: int) -> Array:

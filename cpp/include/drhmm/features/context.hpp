@@ -18,7 +18,7 @@ namespace drhmm {
 // The features of a time step, from the standardised samples z up to it:
 //   z (d), the sample itself;
 //   for each window w: the mean (d), log(sd + .001) (d) and log(mean |difference| + .001) (d) of the last w samples,
-//   or only the first `kinds` of these;
+//   or only the first `kinds` of these; of at most 200 columns, evenly spread;
 //   for each of 3 x 84 kernels: the share of its last 5 outputs above its bias. A kernel has nine taps, 1, 2 or 4
 //   samples apart (its dilation), three with the weight 2 and six with -1, on a signed sum of at most 9 columns.
 // The first sample of a sequence is repeated before it. A NaN is replaced by the last value of its column, or by the
@@ -28,7 +28,7 @@ namespace drhmm {
 class Context {
  public:
   static constexpr Index kTaps = 9, kPooled = 5, kPatterns = 84, kDilations = 3, kKernels = kPatterns * kDilations;
-  static constexpr Index kMostSummed = 9;
+  static constexpr Index kMostSummed = 9, kMostColumns = 200;  // columns of a kernel, and those with statistics
   static constexpr std::array<Index, kDilations> kSpacing{1, 2, 4};
   // Kernels of a dilation, and of all, padded to whole registers.
   static constexpr Index kPadded = (kPatterns + 7) / 8 * 8, kPlaces = kPadded * kDilations;
@@ -46,14 +46,12 @@ class Context {
         inverse_scale_(std::move(inverse_scale)),
         windows_(std::move(windows)),
         kinds_(kinds),
-        signs_(RowMatrix::Zero(signs.rows(), kPlaces)),
         bias_(Vector::Constant(kPlaces, std::numeric_limits<double>::infinity())),
         history_(std::max(kReach, windows_.empty() ? Index{1} : windows_.back() + 1)),
         units_(kFinest) {
     for (Index w = 128; !windows_.empty() && w < windows_.back(); w *= 4) units_ /= 2;
     begins_.push_back(0);
     for (Index k = 0; k < kKernels; ++k) {
-      signs_.col(place(k)) = signs.col(k);
       bias_[place(k)] = bias[k];
       const double limit = std::numeric_limits<std::int32_t>::max();
       thresholds_.push_back(static_cast<std::int32_t>(std::min(std::max(std::floor(bias[k] * units_), -limit), limit)));
@@ -61,6 +59,18 @@ class Context {
         if (signs(j, k) != 0) summed_.push_back({j, signs(j, k) > 0 ? 1 : -1});
       }
       begins_.push_back(static_cast<Index>(summed_.size()));
+    }
+    RowMatrix placed = RowMatrix::Zero(signs.rows(), kPlaces);
+    for (Index k = 0; k < kKernels; ++k) placed.col(place(k)) = signs.col(k);
+    touched_begins_.push_back(0);
+    for (Index first = 0; first < kPlaces; first += kWidth) {
+      for (Index j = 0; j < signs.rows(); ++j) {
+        const auto own = placed.row(j).segment(first, kWidth);
+        if ((own.array() == 0).all()) continue;
+        touched_.push_back(j);
+        signs_.insert(signs_.end(), own.data(), own.data() + kWidth);
+      }
+      touched_begins_.push_back(static_cast<Index>(touched_.size()));
     }
     // The weights of a tap in the kernels of a dilation: 2 if it is one of the kernel's three, or -1.
     weights_.fill(0.0);
@@ -79,13 +89,14 @@ class Context {
 
   Index n_columns() const { return mean_.size(); }
   Index n_windows() const { return static_cast<Index>(windows_.size()); }
-  Index n_statistics() const { return n_columns() * (1 + kinds_ * n_windows()); }
+  Index n_kept() const { return std::min(n_columns(), kMostColumns); }
+  Index n_statistics() const { return n_kept() * (1 + kinds_ * n_windows()); }
   Index size() const { return n_statistics() + kKernels; }
   // Samples, the newest included, that features depend on.
   Index history() const { return history_; }
   const std::vector<Index>& windows() const { return windows_; }
   Index kinds() const { return kinds_; }
-  Index work_per_frame() const { return kTaps * kKernels * (n_columns() + 1) + 2 * history_ * n_columns(); }
+  Index work_per_frame() const { return 8 * (static_cast<Index>(summed_.size()) + kTaps * kKernels + n_statistics()); }
 
   // out (d) <- the standardised sample (d); NaN becomes the last value, last (d).
   void standardize(const double* sample, const double* last, double* out) const {
@@ -103,11 +114,11 @@ class Context {
     for (Index place = 0; place < kPlaces; place += kWidth) {
       const auto group = static_cast<std::size_t>(place / kPadded);
       std::array<Lanes<double>, kTaps> taps{};
-      const double* sign = signs_.data() + place;
-      const double* oldest = newest - (kTaps - 1) * kSpacing[group] * n_columns();
-      for (Index j = 0; j < n_columns(); ++j, ++oldest, sign += kPlaces) {
-        const Lanes<double> signs = load<double>(sign);
-        const double* x = oldest;
+      const auto number = static_cast<std::size_t>(place / kWidth);
+      const double* const oldest = newest - (kTaps - 1) * kSpacing[group] * n_columns();
+      for (Index k = touched_begins_[number]; k < touched_begins_[number + 1]; ++k) {
+        const Lanes<double> signs = load<double>(signs_.data() + k * kWidth);
+        const double* x = oldest + touched_[static_cast<std::size_t>(k)];
         for (auto& tap : taps) {
           tap += *x * signs;
           x += kSpacing[group] * n_columns();
@@ -174,8 +185,10 @@ class Context {
   Vector mean_, inverse_scale_;  // (d)
   std::vector<Index> windows_;
   Index kinds_;
-  RowMatrix signs_;  // (d, kPlaces)
-  Vector bias_;      // (kPlaces)
+  // Per register of kernels, the columns that any of them sums, and their signs (kWidth).
+  std::vector<Index> touched_begins_, touched_;
+  std::vector<double> signs_;
+  Vector bias_;  // (kPlaces)
   Index history_;
   double units_;
   std::vector<Index> begins_;             // (kKernels + 1) the places of each kernel in summed_
