@@ -159,14 +159,11 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         Labels of the states; 0..S-1 without labels.
     transmat_, startprob_ : ndarray
         Transition and start probabilities as counted or given. Inference uses the tempered ``model_.transmat``.
-    evidence_scale_ : float
-        The sum of the exponents of all members.
-    member_scales_ : dict
-        The exponent of each member of the pool by name, without members of scale 0.
-    transition_temper_ : float
-        The exponent of the chain.
-    prior_shift_ : float
-        Weight of the class shares relative to the ratios, in units of `evidence_scale_`.
+    member_scales_, evidence_scale_ : dict, float
+        The exponent of each member of the pool by name, without members of scale 0, and their sum.
+    transition_temper_, prior_shift_ : float
+        The exponent of the chain, and the weight of the class shares relative to the ratios, in units of
+        `evidence_scale_`.
     scale_reason_ : str
         The data that scales, temper and shift were learned from, in words.
     centers_, theta_, sigma_, rho_ : ndarray, ndarray, float, float
@@ -179,10 +176,8 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         Iterations of EM, whether it converged, and its gain after each; 1, True, [] where every label was known.
     model_ : Model
         The frozen model, for inference.
-    n_features_in_ : int
-        Columns of X.
-    feature_names_in_ : ndarray of str
-        Names of the columns, if X was a table with names.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Columns of X, and their names if X was a table with names.
 
     Examples
     --------

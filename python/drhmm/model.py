@@ -41,16 +41,14 @@ class Model(Inference):
     ----------
     classes : ndarray of shape (S,)
         The label of each state.
-    transmat : ndarray of shape (S, S)
-        ``transmat[i, j]`` = p(x_t = j | x_{t-1} = i), of the chain that inference runs on.
-    startprob : ndarray of shape (S,)
-        p(x_1 = i) of that chain.
+    transmat, startprob : ndarray of shape (S, S), ndarray of shape (S,)
+        p(x_t = j | x_{t-1} = i) and p(x_1 = i) of the chain that inference runs on.
     prior : ndarray of shape (S,)
         Share of each state among the training frames.
     evidence : PooledEvidence or SourceEvidence
         From samples to log ratios.
     novelty : Novelty or None
-        Rate and duration of the state for the unknown, if the model has one.
+        Rate and duration of the state for the unknown.
     feature_names : tuple of str, or None
         Names of the columns, if the training data had names.
     settings : mapping

@@ -63,8 +63,6 @@ class Evaluation(Shown):
         labels, where they belong to the stretch.
     true_stays, predicted_stays : ndarray of shape (S,)
         Their mean length in time steps; NaN without stretches.
-    method : str
-        The method of inference.
     n_frames, n_left_out : int
         Number of time steps with a label, which are evaluated, and without.
     samples, posteriors, truth, lengths, dt
@@ -72,14 +70,12 @@ class Evaluation(Shown):
         of the sequences, and time steps since the last row (None if all are 1).
     model : Model
         The model; after `cross_validate`, one learned from all sequences.
-    sequence_names : ndarray of shape (T,) or None
-        The name of the sequence of each row, if it is known.
-    method_accuracies : dict of str to float
-        The accuracy of every method.
+    sequence_names, times : ndarray of shape (T,) or None
+        The sequence and the time of each row, if they are known.
+    method, method_accuracies : str, dict of str to float
+        The method of inference, and the accuracy of every method.
     origin : str
         Description of the held-out rows; only after `cross_validate`.
-    times : ndarray of shape (T,) or None
-        The time of each row, if it is known.
     learned_share : float
         Estimated share of the rows that the model learned from; 0 after `cross_validate`.
 
