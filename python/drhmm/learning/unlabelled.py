@@ -10,12 +10,11 @@ import numpy as np
 from numpy.random import RandomState
 from sklearn.exceptions import ConvergenceWarning
 
-from .. import _core
 from ..data.checks import Array, checked_log_ratios
 from ..data.labels import UNKNOWN
 from ..data.user_warnings import warn
 from ..evidence.pool_members import MOST_JOINT
-from ..ratios.learner import Learner, Refits, Updates, normalised
+from ..ratios.learner import Learner, Updates, normalised
 from ..ratios.least_squares import EM_RIDGE, Gaussian
 from ..ratios.pool import Pool
 from ..recursion import native_chain, run
@@ -159,30 +158,25 @@ def _verdict(
 ) -> str:
     """Explain why the Gaussian states are taken; empty if they are not.
 
-    Three judges learn from the states of each on four of five folds and predict the fifth. Their leads are in standard
-    errors over blocks. Kernels, which fit any density, must slightly favour the Gaussian states, the likelihood of
-    Gaussians must favour them clearly, and the gain of Gaussians must not fall. With a window, frames overlap, and only
-    the likelihood of the newest sample given the others is fair: it must be clear, and outweigh the kernels.
+    Two judges learn from the states of each on four of five folds and predict the fifth. Their leads are in standard
+    errors over blocks. Kernels, which fit any density, must slightly favour the Gaussian states, and the likelihood of
+    Gaussians must favour them clearly. With a window, frames overlap, and only the likelihood of the newest sample
+    given the others is fair: it must be clear, and outweigh the kernels.
     """
     lengths = [end - begin for begin, end in even_blocks(training.lengths, N_BLOCKS)]
-    values = np.zeros((2, 3, len(lengths)))
+    values = np.zeros((2, 2, len(lengths)))
     for own, result in zip(values, (best, rival), strict=True):
         task, chain = training.task(result.targets), native_chain(result.transmat, result.startprob)
-
-        def of_blocks(evidence: Array, chain: _core.Chain = chain) -> Array:
-            likelihood: Array = run("log_likelihood", chain, training.spread(evidence), lengths, None, n_threads)
-            return likelihood / lengths
-
-        for judge, updates in enumerate((kernels.updates(task), Refits(gaussian, task))):
-            held_out = updates.trained(result.targets, True)[0].held_out
-            assert held_out is not None
-            own[judge] = of_blocks(normalised(held_out, task.prior))
-        own[2] = of_blocks(gaussian.held_out_newest(task, training.samples.shape[1]))
+        held_out = kernels.updates(task).trained(result.targets, True)[0].held_out
+        assert held_out is not None
+        densities = gaussian.held_out_newest(task, training.samples.shape[1])
+        for judge, evidence in enumerate((normalised(held_out, task.prior), densities)):
+            own[judge] = run("log_likelihood", chain, training.spread(evidence), lengths, None, n_threads) / lengths
     lead, error = mean_and_error(values[1] - values[0], np.array(lengths))
-    by_kernels, by_gaussians, by_likelihood = np.where(error > 0, lead / np.maximum(error, 1e-300), 0.0)
+    by_kernels, by_likelihood = np.where(error > 0, lead / np.maximum(error, 1e-300), 0.0)
     if training.frames.shape[1] > training.samples.shape[1]:
         ahead = by_likelihood > 2 and by_likelihood + by_kernels > 1.5
     else:
-        ahead = by_kernels > 1 and by_likelihood > 1.5 and by_gaussians > -1
+        ahead = by_kernels > 1 and by_likelihood > 1.5
     found = f"Gaussians predict held-out time steps better than kernels, by {by_likelihood:.1f} standard errors"
     return found if ahead else ""
