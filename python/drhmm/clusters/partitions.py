@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Rows of whole sequences whose statistics are computed at once.
-MOST_ROWS = 20_000
+MOST_ROWS = 5_000
 
 #: Column with the original order of rows that move to other partitions.
 PLACE = "__drhmm_place__"
