@@ -15,7 +15,7 @@ DRHMM = [sys.executable, "-m", "drhmm"]
 
 SERVER = """
 import json, os, sys
-import drhmm.cli, drhmm.cli.predict, drhmm.cli.stream, pyarrow.parquet
+import drhmm.cli, drhmm.cli.answers, drhmm.cli.stream, pyarrow.parquet
 
 for request in sys.stdin:
     arguments, files = json.loads(request)

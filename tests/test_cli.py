@@ -27,8 +27,7 @@ import live
 from commands import DRHMM, piped
 from drhmm import DensityRatioHMM, __version__, dataframes
 from drhmm.cli import main
-from drhmm.cli.columns import step_of
-from drhmm.cli.stream import _alarm
+from drhmm.cli.stream import _alarm, step_of
 from problems import blobs
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -19,6 +19,9 @@ from ..version import __version__
 from .errors import in_flags
 from .output import close_quietly
 
+#: The modules of commands, unless they have their own.
+MODULES = dict.fromkeys(("predict", "evaluate", "explain", "suggest"), "answers") | {"rename": "info"}
+
 
 class _Parser(argparse.ArgumentParser):
     """A parser with one-line error messages."""
@@ -383,11 +386,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = f"drhmm {options.command}"
         if getattr(options, "threads", None) is not None:
             check_integer(options.threads, "--threads", low=1)
-        module = importlib.import_module(f".{options.command}", __name__)
+        module = importlib.import_module(f".{MODULES.get(options.command, options.command)}", __name__)
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = partial(_show_warning, command)
-            status: int | None = module.run(options)
+            status: int | None = getattr(module, options.command)(options)
         sys.stdout.flush()
         return status or 0
     except SystemExit:

@@ -14,7 +14,7 @@ from .output import say
 WINDOW = 4
 
 
-def run(options: argparse.Namespace) -> None:
+def demo(options: argparse.Namespace) -> None:
     """Train, print accuracies and times, and draw the picture."""
     output, noise, n_train, n_frames, seed = (
         options.output,

@@ -25,7 +25,6 @@ from ..judging.number_of_states import select_states
 from ..judging.text_tables import share
 from ..model import METHODS, Model
 from . import values
-from .columns import columns_of
 from .errors import InputError
 from .output import check_html, check_target, say
 from .table_files import Table
@@ -37,7 +36,7 @@ HOLDOUT = 0.2
 BUDGET = 120.0
 
 
-def run(options: argparse.Namespace) -> None:
+def fit(options: argparse.Namespace) -> None:
     """Read, learn, evaluate on held-out rows, learn from all rows, and save."""
     check_target(options.output, options.data)
     if options.holdout is not None and not 0 <= options.holdout < 1:
@@ -61,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError(f"--{next(iter(novelty)).replace('_', '-')} goes with --novelty")
     check_integer(options.seed, "--seed", low=0, high=2**32 - 1)
     table = Table(options)
-    columns = columns_of(options, table, None, options.label)
+    columns = table.columns(None, options.label)
     names, column = list(columns.features), columns.sequence
     sequences, step, labels, kept = table.load(columns, [] if column is None else [column])
     y = None if labels is None else sequences.arrange(labels)

@@ -1,4 +1,4 @@
-"""``drhmm info``: print the contents of a model file."""
+"""Model files: ``drhmm info`` and ``drhmm rename``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..evidence.pooled import PooledEvidence
 from ..files import model_file as io
 from ..learning.training_frames import SCALE_REASON, TYPICAL, UNLABELLED
 from ..model import Model
-from .output import say
+from .output import check_target, say
 
 #: Printed attributes of an alarm.
 ALARM = ("false_alarms", "per", "hold_off", "sum_level", "frame_level", "n_normal")
 
 
-def run(options: argparse.Namespace) -> None:
+def info(options: argparse.Namespace) -> None:
     """Print the contents of a model file as text or JSON."""
     model = io.load(options.model)
     if options.json:
@@ -69,3 +69,19 @@ def _settings(model: Model) -> str:
         f"{name}={value!r}" for name, value in model.settings.items() if value is not None and name not in left_out
     )
     return textwrap.fill(settings or "not recorded", 100, initial_indent="  ", subsequent_indent="  ")
+
+
+def rename(options: argparse.Namespace) -> None:
+    """Read the model, and write it with other labels."""
+    output = options.output or options.model
+    check_target(output)
+    model = io.load(options.model)
+    labels, known = {}, model.labels
+    for text in options.labels:
+        label = next((one for one in known if text.startswith(f"{one}=")), None)
+        if label is None:
+            raise ValueError(f"{text!r} is not OLD=NEW with a label of the model, {', '.join(map(str, known))}")
+        labels[label] = text.removeprefix(f"{label}=")
+    renamed = model.rename(labels)
+    io.save(renamed, output)
+    say(f"saved {output}: states {', '.join(renamed.labels)}, fingerprint {renamed.fingerprint}")

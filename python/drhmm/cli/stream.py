@@ -17,17 +17,18 @@ from typing import Any
 import numpy as np
 
 from ..data.checks import LARGEST, check_integer
+from ..data.columns import remembered_columns, remembered_hint, remembered_step
 from ..data.times import StepSeconds, frames_of
 from ..exceptions import ImpossibleDataError
 from ..files import model_file as io
 from ..files.atomic_write import reserve
 from ..live.alarms import Alarm
 from ..model import Model
-from .columns import live_columns, step_of
 from .errors import InputError, NamesError, one_line
 from .live_lines import LineReader, Observation
 from .live_sequences import LiveSequences
 from .output import check_target
+from .values import checked_step
 
 #: Seconds to wait for a reader after a signal.
 PATIENCE = 1.0
@@ -147,7 +148,7 @@ class _Lines:
         return self._wake not in ready
 
 
-def run(options: argparse.Namespace) -> int:
+def stream(options: argparse.Namespace) -> int:
     """Follow standard input to its end or until a signal.
 
     Only one process at a time may use a state file.
@@ -221,6 +222,20 @@ def _run(options: argparse.Namespace) -> int:
         _report(f"<stdin>, line {progress.line}: {undelivered}{again}")
         return 1
     return 130 if lines.signal == signal.SIGINT else 0
+
+
+def live_columns(options: argparse.Namespace, model: Model) -> tuple[dict[str, str | None], dict[str, str]]:
+    """Return the sequence and time columns by role, and advice for missing ones."""
+    named = {"sequence": options.sequence, "time": options.time}
+    known = remembered_columns(model)
+    used = {role: None if name is False else name or known.get(role) for role, name in named.items()}
+    hints = {used[role]: remembered_hint(role) if named[role] is None else "" for role in named}
+    return used, {name: hint for name, hint in hints.items() if name is not None}
+
+
+def step_of(given: str | None, model: Model) -> float | None:
+    """Return the given or stored time of one step."""
+    return checked_step(given, "--step") or checked_step(remembered_step(model), "the model's time_step")
 
 
 def _alarm(model: Model, false_alarms: str | None, hold_off: str | None, step: float | None) -> Alarm | None:

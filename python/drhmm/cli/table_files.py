@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data.checks import shown
-from ..data.columns import Columns, TableError, no_column
+from ..data.columns import Columns, TableError, no_column, remembered_columns
 from ..data.sequences import Sequences
 from ..data.times import TICKS
 from ..files.strict_json import unique_names
+from ..model import Model
 from ..tables.rows import narwhals, read_sequences, values_of
 from . import values
 from .csv_file import CsvFile, arrow, header_names, listed, opened, refuse_equal_names
@@ -38,8 +39,8 @@ class Table:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.path: Path = options.data
+        self._options = options
         self.kind = kind_of(self.path)
-        self._decimal = options.decimal
         self._text: CsvFile | None = None
         self._whole: Any = None
         if self.kind is None:
@@ -73,6 +74,19 @@ class Table:
     def lengths(self) -> str | None:
         """The sequence column made from the lengths in an npz file."""
         return "lengths" if self.kind == "npz" and "lengths" in self.names else None
+
+    def columns(self, model: Model | None, label: str | None) -> Columns:
+        """Return the columns of the options for learning, or for inference with a model."""
+        options, known = self._options, {} if model is None else remembered_columns(model)
+        sequence = options.sequence
+        if sequence is None and "sequence" not in known:
+            sequence = self.lengths
+        named: dict[str, Any] = {"label": label, "sequence": sequence, "time": options.time}
+        named |= {"features": options.features, "step": values.checked_step(options.step, "--step")}
+        with self.places():
+            if model is None:
+                return Columns.to_learn_from(self.names, **named)
+            return Columns.to_infer_from(model, self.names, **named, by_place=not self.has_header)
 
     def check(self, names: Sequence[str], option: str) -> None:
         """Raise InputError if a column of an option is missing."""
@@ -112,7 +126,7 @@ class Table:
         if texts and not any(values.is_number(text) for text in texts):
             return column
         try:
-            return _mapped(column, lambda text: values.number(text.replace(self._decimal, ".")))
+            return _mapped(column, lambda text: values.number(text.replace(self._options.decimal, ".")))
         except _FieldError as problem:
             raise self.error(str(problem), problem.row, name) from None
 
