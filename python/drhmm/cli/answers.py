@@ -1,4 +1,4 @@
-"""Answers about a table: ``drhmm predict``, ``evaluate``, ``explain`` and ``suggest``."""
+"""Commands for tables: predict, evaluate, explain and suggest."""
 
 from __future__ import annotations
 

@@ -101,75 +101,48 @@ class CsvFile:
         Columns with few different texts are dictionary-coded. If a column is not numeric, the array is None and the
         table has all columns.
         """
-        for wanted in (numbers, ()):
-            with contextlib.suppress(arrow().ArrowInvalid, _OddTextError):
-                others = [name for name in dict.fromkeys([*numbers, *texts]) if name not in wanted]
-                return self._read_blocks(wanted, others, few)
-        return None, self._read_slowly(list(dict.fromkeys([*numbers, *texts])))
+        with contextlib.suppress(arrow().ArrowInvalid, _OddTextError):
+            return self._read(numbers, texts, few, BLOCK)
+        self._refuse_malformed()
+        return self._read((), [*numbers, *texts], few, LONGEST_ROW)
 
-    def _read_blocks(self, numbers: Sequence[str], texts: Sequence[str], few: Sequence[str]) -> tuple[Any, Any]:
-        """Read block by block; ArrowInvalid or _OddTextError asks for the slow reader."""
+    def _read(self, numbers: Sequence[str], texts: Sequence[str], few: Sequence[str], block: int) -> tuple[Any, Any]:
+        """Read batches of rows; _OddTextError for text that Arrow may misread."""
         pyarrow = arrow()
         codes = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         types = {name: codes if name in few else pyarrow.string() for name in texts}
         types |= dict.fromkeys(numbers, pyarrow.float64())
-        parsing = pyarrow.csv.ParseOptions(delimiter=self._separator, newlines_in_values=True)
         converting = pyarrow.csv.ConvertOptions(
             column_types=types, include_columns=list(types), null_values=MISSING, decimal_point=self._decimal
         )
+        parsing = pyarrow.csv.ParseOptions(delimiter=self._separator, newlines_in_values=True)
+        reading = pyarrow.csv.ReadOptions(column_names=self.names, use_threads=False, block_size=block)
         samples, n_rows, read = np.empty((0, len(numbers))), 0, []
-        for block, share in self._blocks():
-            reading = pyarrow.csv.ReadOptions(column_names=self.names, use_threads=False, block_size=len(block) + 1)
-            part = pyarrow.csv.read_csv(pyarrow.BufferReader(block), reading, parsing, converting)
-            end = n_rows + part.num_rows
-            if end > len(samples):
-                # Memory that is not written is free.
-                grown = np.empty((int(1.2 * end / share), len(numbers)))
-                grown[:n_rows] = samples[:n_rows]
-                samples = grown
-            for place, name in enumerate(numbers):
-                if not pyarrow.compute.all(pyarrow.compute.is_finite(part[name]), min_count=0).as_py():
-                    raise _OddTextError("an infinite value")
-                samples[n_rows:end, place] = part[name].to_numpy()
-            read.append(part.select(texts))
-            n_rows = end
-        if not read:
-            raise InputError("there are no rows", self._path)
-        return samples[:n_rows] if numbers else None, pyarrow.concat_tables(read)
-
-    def _blocks(self) -> Iterator[tuple[Any, float]]:
-        """Iterate over blocks of whole rows with the share of the file read so far.
-
-        An _OddTextError reports quotes that Arrow accepts silently: unclosed ones, and those inside text.
-        """
-        beside = np.zeros(256, dtype=bool)
-        beside[[ord(self._separator), *b'\r\n"']] = True
-        size = 0 if self._path.name.lower().endswith(".gz") else self._path.stat().st_size
-        show = progress_bar(f"reading {self._path.name}") if size > LARGE and sys.stderr.isatty() else no_progress
         with opened(self._path) as file:
-            n_read = self._header(file)[1]
-            file.seek(n_read)
-            rest = b""
-            while True:
-                data = file.read(BLOCK)
-                n_read += len(data)
-                block = rest + data
-                signs = np.frombuffer(block, dtype=np.uint8)
-                quotes = np.flatnonzero(signs == ord('"'))
-                inner = quotes[(quotes > 0) & (quotes < len(signs) - 1)]
-                if (~beside[signs[inner - 1]] & ~beside[signs[inner + 1]]).any() or len(block) > LONGEST_ROW:
-                    raise _OddTextError("a quote in the middle of text")
-                end = len(block) if not data else block.rfind(b"\n") + 1
-                while end > 0 and np.searchsorted(quotes, end) % 2 == 1:  # within quotes
-                    end = block.rfind(b"\n", 0, end - 1) + 1
-                if not data and len(quotes) % 2 == 1:
-                    raise _OddTextError("a quote that is never closed")
-                rest = block[end:]
-                if block[:end].strip():
-                    yield memoryview(block)[:end], min(1.0, n_read / size) if size else 1.0
-                show(n_read // 1_000_000, size // 1_000_000, "MB")
-                if not data:
-                    return
+            begin = self._header(file)[1]
+            file.seek(begin)
+            if not file.read(1):
+                raise InputError("there are no rows", self._path)
+            file.seek(begin)
+            watched = _Watched(file, self._path, self._separator)
+            for part in pyarrow.csv.open_csv(watched, reading, parsing, converting):
+                end = n_rows + part.num_rows
+                if end > len(samples):
+                    # Memory that is not written is free, and Arrow reads ahead.
+                    grown = np.empty((int(4 * end / watched.share), len(numbers)))
+                    grown[:n_rows] = samples[:n_rows]
+                    samples = grown
+                for place, name in enumerate(numbers):
+                    samples[n_rows:end, place] = part[name].to_numpy(zero_copy_only=False)
+                if numbers and (watched.is_odd or np.isinf(samples[n_rows:end]).any()):
+                    raise _OddTextError
+                read.append(part.select(list(texts)))
+                n_rows = end
+            if n_rows == 0:
+                raise InputError("there are no rows", self._path)
+            if numbers and watched.n_quotes % 2 == 1:
+                raise _OddTextError
+        return samples[:n_rows] if numbers else None, pyarrow.Table.from_batches(read)
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Iterate over line numbers and fields of all rows; InputError if malformed."""
@@ -186,16 +159,11 @@ class CsvFile:
             except UnicodeDecodeError as error:
                 raise InputError(f"not UTF-8 text ({error.reason})", self._path, lines.number) from None
 
-    def _read_slowly(self, wanted: Sequence[str]) -> Any:
-        """Read text columns in Python; an InputError names the malformed line."""
-        rows = []
+    def _refuse_malformed(self) -> None:
+        """Raise InputError for the first malformed line."""
         for line, fields in self._rows():
             if len(fields) != len(self.names):
                 raise InputError(f"{len(fields)} fields instead of {len(self.names)}", self._path, line)
-            rows.append(fields)
-        places = [self.names.index(name) for name in wanted]
-        rows = rows[1:] if self._has_header else rows
-        return arrow().table({name: [row[at] for row in rows] for name, at in zip(wanted, places, strict=True)})
 
     def line(self, row: int) -> int | None:
         """Return the line of a row by reading the file again."""
@@ -204,7 +172,43 @@ class CsvFile:
 
 
 class _OddTextError(ValueError):
-    """Text that Arrow would read differently from the csv module."""
+    """Text that may be malformed, although Arrow accepts it."""
+
+
+class _Watched:
+    """A file that shows progress, and looks for quotes that Arrow accepts silently.
+
+    These are unclosed ones, and those with text on both sides, as in "a"b.
+    """
+
+    closed = False
+
+    def __init__(self, file: IO[bytes], path: Path, separator: str) -> None:
+        self._file, self._is_zipped = file, path.name.lower().endswith(".gz")
+        self._n_read, self._size = file.tell(), path.stat().st_size
+        is_shown = not self._is_zipped and self._size > LARGE and sys.stderr.isatty()
+        self._show = progress_bar(f"reading {path.name}") if is_shown else no_progress
+        self._beside = np.zeros(256, dtype=bool)
+        self._beside[[ord(separator), *b'\r\n"']] = True
+        self._last, self.n_quotes, self.is_odd = b"\n", 0, False
+
+    @property
+    def share(self) -> float:
+        """Share of the file read so far, 1 if unknown."""
+        return 1.0 if self._is_zipped else min(1.0, self._n_read / self._size)
+
+    def read(self, size: int = -1) -> bytes:
+        """Read bytes and look at their quotes."""
+        data = self._file.read(size)
+        self._n_read += len(data)
+        self._show(self._n_read // 1_000_000, self._size // 1_000_000, "MB")
+        if b'"' in data or self._last.endswith(b'"'):
+            signs = np.frombuffer(self._last + data + (b"" if data else b"\n"), dtype=np.uint8)
+            inner = np.flatnonzero(signs[1:-1] == ord('"')) + 1
+            self.n_quotes += data.count(b'"')
+            self.is_odd |= bool((~self._beside[signs[inner - 1]] & ~self._beside[signs[inner + 1]]).any())
+        self._last = (self._last + data)[-2:]
+        return data
 
 
 class _Lines:

@@ -122,6 +122,10 @@ class Table:
                 row = int(np.flatnonzero(np.isinf(column.to_numpy()))[0])
                 raise self.error(f"an infinite value: {shown(column[row].as_py())}", row, name)
             return column
+        with contextlib.suppress(pyarrow.ArrowInvalid):
+            found = self._cast(column)
+            if not np.isinf(found.to_numpy()).any():
+                return found
         texts = [text for text in column.unique().to_pylist() if text is not None and not values.is_missing(text)]
         if texts and not any(values.is_number(text) for text in texts):
             return column
@@ -129,6 +133,16 @@ class Table:
             return _mapped(column, lambda text: values.number(text.replace(self._options.decimal, ".")))
         except _FieldError as problem:
             raise self.error(str(problem), problem.row, name) from None
+
+    def _cast(self, column: Any) -> Any:
+        """Convert text to numbers by Arrow, or raise ArrowInvalid."""
+        pyarrow, compute = arrow(), arrow().compute
+        text = compute.utf8_trim_whitespace(column.cast(pyarrow.string()))
+        is_missing = compute.is_in(compute.utf8_lower(text), pyarrow.array(sorted(values.MISSING)))
+        text = compute.if_else(is_missing, None, text)
+        if self._options.decimal != ".":
+            text = compute.replace_substring(text, self._options.decimal, ".")
+        return text.cast(pyarrow.float64())
 
     @staticmethod
     def owners(column: Any) -> npt.NDArray[Any]:
