@@ -20,7 +20,7 @@ from .errors import InputError, NamesError
 LARGE = 50_000_000
 
 #: Bytes per read, and the most bytes of a row for Arrow.
-BLOCK = 1 << 20
+BLOCK = 1 << 17
 LONGEST_ROW = 1 << 26
 
 #: Spellings of missing numbers for Arrow; Python reads others.

@@ -9,6 +9,7 @@ import importlib
 import io
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,18 +77,22 @@ def write_table(path: Path | None, table: Any) -> None:
         _write_text(sys.stdout.buffer, ",", table)
         sys.stdout.buffer.flush()
         return
-    buffer, kind = io.BytesIO(), kind_of(path)
+    write_atomically(path, partial(_write, path, table))
+
+
+def _write(path: Path, table: Any, file: Any) -> None:
+    """Write a table to an open file by the ending of its name."""
+    kind = kind_of(path)
     if kind == "parquet":
-        pyarrow.parquet.write_table(table, buffer)
+        arrow().parquet.write_table(table, file)
     elif kind == "npz":
         arrays: dict[str, Any] = {name: table[name].to_numpy() for name in table.column_names}
-        np.savez(buffer, **{name: a.astype(str) if a.dtype.kind == "O" else a for name, a in arrays.items()})
+        np.savez(file, **{name: a.astype(str) if a.dtype.kind == "O" else a for name, a in arrays.items()})
     elif path.name.lower().endswith(".gz"):
-        with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as file:
-            _write_text(file, "\t" if kind == "tsv" else ",", table)
+        with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as zipped:
+            _write_text(zipped, "\t" if kind == "tsv" else ",", table)
     else:
-        _write_text(buffer, "\t" if kind == "tsv" else ",", table)
-    write_atomically(path, buffer.getbuffer())
+        _write_text(file, "\t" if kind == "tsv" else ",", table)
 
 
 def _write_text(file: Any, delimiter: str, table: Any) -> None:

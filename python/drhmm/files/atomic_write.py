@@ -7,6 +7,7 @@ import hashlib
 import os
 import secrets
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +17,29 @@ except ImportError:  # on Windows, leftovers of killed processes stay
     fcntl = None  # type: ignore[assignment]
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
-    """Write a file atomically: readers find the old content or the new one.
+def write_atomically(path: str | os.PathLike[str], data: bytes | Callable[[Any], object]) -> None:
+    """Write bytes, or what a function writes, atomically.
+
+    Readers find the old content or the new one.
 
     The bytes go to a locked temporary file in the same folder, which is flushed to the disk and renamed. The next
     writer waits for a running one, and removes the temporary file of a killed one. Devices and pipes are written
     directly.
     """
     target = Path(os.path.realpath(os.fsdecode(path)))
+    write = data if callable(data) else lambda file: file.write(data)
     try:
         if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_bytes(data)
+            with target.open("wb") as file:
+                write(file)
         else:
-            _replace(target, data)
+            _replace(target, write)
     except OSError as error:
         # Name the file instead of the temporary one.
         raise type(error)(error.errno, error.strerror or str(error), str(target)) from None
 
 
-def _replace(target: Path, data: bytes | memoryview) -> None:
+def _replace(target: Path, write: Callable[[Any], object]) -> None:
     temporary = _temporary(target)
     descriptor = _opened(temporary)
     try:
@@ -42,7 +47,7 @@ def _replace(target: Path, data: bytes | memoryview) -> None:
             with contextlib.suppress(FileNotFoundError):
                 # Keep the permissions, but not a setuid bit.
                 os.chmod(temporary, target.stat().st_mode & 0o777)
-            file.write(data)
+            write(file)
             file.flush()
             os.fsync(descriptor)
         os.replace(temporary, target)

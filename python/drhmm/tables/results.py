@@ -17,7 +17,7 @@ from ..exceptions import ImpossibleDataError
 from ..model import PATH_METHODS, Model, PathMethod
 
 #: Rows of whole sequences per inference call.
-MOST_ROWS = 1 << 17
+MOST_ROWS = 1 << 15
 
 #: Columns of every result.
 RESULTS = ("state", "probability", "novelty")
