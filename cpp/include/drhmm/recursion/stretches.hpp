@@ -18,8 +18,10 @@ void run_group(Pass pass, const ChainFacts& facts, const Operator& op, const Evi
   const Index stride = op.template stride<Value>(), n_steps = group.n_steps();
   const bool is_smoothed = pass == Pass::smooth && answers.posteriors != nullptr;
   warm_up = (warm_up + kBlock - 1) / kBlock * kBlock;
-  // With many states the cache holds little more than the warm-up of a chunk, so chunks are long.
-  const Index chunk = !is_smoothed ? kBlock : op.n_states() <= 8 ? 4096 / op.n_states() / kBlock * kBlock : 4096;
+  // With many states the cache holds little more than the warm-up of a chunk, so chunks are long, but no longer than
+  // memory that is kept between calls.
+  const Index longest = (op.n_states() <= 8 ? 4096 : 65536) / op.n_states() / kBlock * kBlock;
+  const Index chunk = is_smoothed ? std::min<Index>(longest, 4096) : kBlock;
   const Index capacity = is_smoothed ? chunk + warm_up : kBlock;
   Engine engine(facts, op, evidence, answers, group, edges, capacity);
   std::vector<Value> last(static_cast<std::size_t>(stride)), back(last), assumed(last), expected(last), before(last);
