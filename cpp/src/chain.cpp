@@ -32,8 +32,8 @@ class ChainEngine {
 
 namespace {
 
-// Quick: the operator of groups and of whole sequences in double; General: that of everything else. make_logs: makes an
-// operator with logarithms, or StayRules, for the first best path.
+// Quick: the operator of groups, and of whole sequences of up to three states; General: that of everything else.
+// make_logs: makes an operator with logarithms, or StayRules, for the first best path.
 template <class Quick, class General, class MakeLogs>
 class ChainEngineOf final : public ChainEngine {
  public:
@@ -55,7 +55,7 @@ class ChainEngineOf final : public ChainEngine {
   Status sequence(Pass pass, const Evidence& evidence, const Answers& answers,
                   const StretchGroup& group) const override {
     const auto make_wide = [this] { return std::make_unique<Wide<General>>(facts_, general_); };
-    if constexpr (Quick::kStates > 0 && Quick::kStates <= 7) {
+    if constexpr (Quick::kStates > 0 && Quick::kStates <= 3) {
       return SequenceRecursion(pass, facts_, quick_, make_wide, evidence, answers, group).run();
     } else {
       return SequenceRecursion(pass, facts_, general_, make_wide, evidence, answers, group).run();
