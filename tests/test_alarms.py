@@ -380,9 +380,9 @@ class TestHealth:
         assert not alarm.health(FRESH[:2000] + 9.0).is_good
 
     def test_levels_of_the_new_day_keep_the_promise(self, alarm):
-        again = alarm.recalibrate(FRESH[:10_000] + 0.5)
+        again = alarm.recalibrate(FRESH[:10_000] + 0.3)
         assert (again.false_alarms, again.per, again.hold_off) == (1, 1000, 30)
-        assert again.health(FRESH[10_000:] + 0.5).is_good
+        assert again.health(FRESH[10_000:] + 0.3).is_good
 
     def test_a_stream_forgets_old_alarms(self, model, alarm):
         stream = model.stream(alarm=alarm)

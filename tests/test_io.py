@@ -474,7 +474,7 @@ def test_labels_that_are_mostly_room_are_not_saved():
 class TestStoredFile:
     """A file that an earlier build wrote, with calibrated evidence for the unknown and an alarm."""
 
-    PATH = Path(__file__).parent / "data" / "format_4.drhmm"
+    PATH = Path(__file__).parent / "data" / "format_5.drhmm"
 
     def test_answers_as_it_did(self):
         expected = np.load(self.PATH.with_suffix(".npz"))

@@ -18,9 +18,10 @@ namespace {
 
 constexpr Index kLongestWindow = 1 << 20;
 
-Array frames(const Array& samples, const Lengths& lengths, const Array& mean, const Array& scale, Index window) {
+Array frames(const Array& samples, const Lengths& lengths, const Array& mean, const Array& scale, Index window,
+             Index span) {
   const ConstRows input = rows(samples, "samples");
-  const Framing framing = make_framing(mean, scale, window);
+  const Framing framing = make_framing(mean, scale, window, span);
   require(input.cols() == framing.n_columns(), "samples must have one column per mean");
   check_lengths(lengths, input.rows());
   Array output = new_rows(input.rows(), framing.frame_size());
@@ -96,9 +97,10 @@ inline void bind_features(py::module_& module) {
       .def("features", &context_features, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("first"),
            py::arg("count"), py::arg("outputs") = false,
            "Features of time steps first..first+count-1, (count, F), or the outputs of the kernels, (count, 252).");
-  module.def("frames", &frames, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("mean").noconvert(),
-             py::arg("scale").noconvert(), py::arg("window"),
-             "Standardised windows of samples, (n, window * d); rows of NaN where a window is incomplete.");
+  module.def(
+      "frames", &frames, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("mean").noconvert(),
+      py::arg("scale").noconvert(), py::arg("window"), py::arg("span") = 0,
+      "Standardised windows of samples, (n, window * d), and means over the span, (n, d); NaN where incomplete.");
   module.def("squared_exponential", &squared_exponential, py::arg("frames").noconvert(), py::arg("centers").noconvert(),
              py::arg("sigma"), "exp(-|y - c|^2 / (2 sigma^2)), (n, B).");
 }

@@ -235,17 +235,21 @@ Array novelty_log_evidence(const NoveltyEvidence& self, const Array& frames, int
   return Array(evidence.size(), evidence.data());
 }
 
-PooledRatio make_ratio(const Array& mean, const Array& scale, Index window, const Array& prior, double least_ratio,
-                       double floor, const Array& shift, const std::optional<KernelArrays>& kernels,
+PooledRatio make_ratio(const Array& mean, const Array& scale, Index window, Index span, const Array& prior,
+                       double least_ratio, double floor, const Array& shift, const std::optional<KernelArrays>& kernels,
                        const std::optional<AdditiveArrays>& additive, const std::optional<GaussianArrays>& gaussians,
-                       std::shared_ptr<NoveltyEvidence> novelty, std::shared_ptr<Context> context_features,
-                       const std::optional<RidgeArrays>& context, const std::optional<RidgeArrays>& ahead) {
-  Framing framing = make_framing(mean, scale, window);
-  const Index d = framing.frame_size(), s = vector(prior, "prior").size();
+                       std::shared_ptr<NoveltyEvidence> novelty, std::shared_ptr<NoveltyEvidence> trend,
+                       std::shared_ptr<Context> context_features, const std::optional<RidgeArrays>& context,
+                       const std::optional<RidgeArrays>& ahead) {
+  Framing framing = make_framing(mean, scale, window, span);
+  const Index d = framing.window_size(), s = vector(prior, "prior").size();
   require(d > 0 && s > 0, "mean and prior must not be empty");
   require_size(shift, s, "shift");
   require(novelty == nullptr || (novelty->frame_size() == d && novelty->n_states() == s),
           "novelty must have the states and the frames of the ratio");
+  require((trend != nullptr) == (span > 0) && (trend == nullptr || (novelty != nullptr && trend->n_states() == s &&
+                                                                    trend->frame_size() == framing.frame_size())),
+          "trend must have the states and the frames with running means of the ratio");
   const Index n_columns = framing.n_columns();
   return {std::move(framing),
           vector(prior, "prior"),
@@ -256,6 +260,7 @@ PooledRatio make_ratio(const Array& mean, const Array& scale, Index window, cons
           additive_member(additive, d, s),
           gaussian_member(gaussians, d, s),
           std::move(novelty),
+          std::move(trend),
           context_members(std::move(context_features), context, ahead, n_columns, s)};
 }
 
@@ -365,10 +370,10 @@ inline void bind_ratio(py::module_& module) {
       module, "PooledRatio", py::module_local(), py::is_final(), complete(),
       "Log density ratios between states: a pool of kernel, additive and Gaussian estimates.")
       .def(py::init(&make_ratio), py::kw_only(), py::arg("mean").noconvert(), py::arg("scale").noconvert(),
-           py::arg("window"), py::arg("prior").noconvert(), py::arg("least_ratio"), py::arg("floor"),
+           py::arg("window"), py::arg("span"), py::arg("prior").noconvert(), py::arg("least_ratio"), py::arg("floor"),
            py::arg("shift").noconvert(), py::arg("kernel") = py::none(), py::arg("additive") = py::none(),
-           py::arg("gaussian") = py::none(), py::arg("novelty") = py::none(), py::arg("context_features") = py::none(),
-           py::arg("context") = py::none(), py::arg("ahead") = py::none())
+           py::arg("gaussian") = py::none(), py::arg("novelty") = py::none(), py::arg("trend") = py::none(),
+           py::arg("context_features") = py::none(), py::arg("context") = py::none(), py::arg("ahead") = py::none())
       .def("estimates", &estimates, py::arg("samples").noconvert(), py::arg("lengths"), py::arg("n_threads") = 1,
            py::arg("single") = false,
            "theta_i^T phi(y) of the kernels, unclipped, (n, S); rows of NaN where a frame is missing.")

@@ -61,7 +61,7 @@ inline void bind_stream(py::module_& module) {
   py::class_<LiveStreams>(module, "LiveStreams", py::module_local(), py::is_final(), complete(),
                           "Many live sequences on one model.")
       .def(py::init(&LiveStreams::make), py::kw_only(), py::arg("chain"), py::arg("mean").noconvert(),
-           py::arg("scale").noconvert(), py::arg("window"), py::arg("n_known"), py::arg("lag"),
+           py::arg("scale").noconvert(), py::arg("window"), py::arg("span"), py::arg("n_known"), py::arg("lag"),
            py::arg("ratio").none(true), py::arg("levels") = py::none())
       .def("add", &LiveStreams::add, py::arg("n"), "Rows for n new sequences; retired rows are used again.")
       .def("reset", &LiveStreams::reset, py::arg("rows"))

@@ -42,12 +42,13 @@ class LiveStreams {
       : streams_(std::move(streams)), ratio_(std::move(ratio)) {}
 
   static std::unique_ptr<LiveStreams> make(std::shared_ptr<const Chain> chain, const Array& mean, const Array& scale,
-                                           Index window, Index n_known, Index lag, std::shared_ptr<PooledRatio> ratio,
+                                           Index window, Index span, Index n_known, Index lag,
+                                           std::shared_ptr<PooledRatio> ratio,
                                            const std::optional<LevelNumbers>& levels) {
     require(chain != nullptr, "chain must not be None");
     require(n_known == chain->n_columns() || n_known == chain->n_columns() - 1, "n_known must be S or S - 1");
     check_size(lag, "lag");
-    Framing framing = make_framing(mean, scale, window);
+    Framing framing = make_framing(mean, scale, window, span);
     require(ratio == nullptr || (ratio->n_states() == n_known && ratio->framing().frame_size() == framing.frame_size()),
             "ratio must have the states and the frames of the model");
     require(!levels || n_known < chain->n_columns(), "an alarm needs a state for the unknown");

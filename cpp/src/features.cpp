@@ -32,6 +32,15 @@ void FrameReader::read(Index first, Index count, RowMatrix& frames, std::vector<
     if (!complete) {
       frames.row(k).setZero();
       missing[static_cast<std::size_t>(k)] = 1;
+    } else if (framing_.span > 0) {
+      auto mean = frames.row(k).tail(d);
+      for (Index s = std::max(begin, t - framing_.span + 1); s <= t; ++s) {
+        mean += (samples_.row(s) - framing_.mean.transpose()).cwiseProduct(framing_.inverse_scale.transpose());
+      }
+      mean /= static_cast<double>(framing_.span);
+      if (t - begin + 1 < framing_.span || mean.array().isNaN().any()) {
+        mean.setConstant(std::numeric_limits<double>::quiet_NaN());
+      }
     }
   }
 }

@@ -160,10 +160,15 @@ void NoveltyEvidence::scores(const double* frames, Index n, double* scratch, dou
   }
 }
 
-double NoveltyEvidence::log_evidence(double gaussian, double kernel) const {
+void NoveltyEvidence::log_evidence(const double* frames, Index n, double* scratch, double* out) const {
+  scores(frames, n, scratch + kScores * n, scratch);
+  for (Index k = 0; k < n; ++k) out[k] = log_evidence_at(scratch + kScores * k);
+}
+
+double NoveltyEvidence::log_evidence_at(const double* scores) const {
   constexpr double kLog2 = 0.6931471805599453;
-  const double first = scales_[0] * tables_[0].log_e(gaussian);
-  const double second = scales_[1] * tables_[1].log_e(kernel);
+  const double first = scales_[0] * tables_[0].log_e(scores[0]);
+  const double second = scales_[1] * tables_[1].log_e(scores[1]);
   const double low = std::min(first, second), high = std::max(first, second);
   return joint_ * (high + std::log1p(std::exp(low - high)) - kLog2);
 }
@@ -188,7 +193,7 @@ RowMatrix NoveltyEvidence::scores_of(const ConstRows& frames, int n_threads) con
 Vector NoveltyEvidence::log_evidence_of(const ConstRows& frames, int n_threads) const {
   const RowMatrix scores = scores_of(frames, n_threads);
   Vector evidence(frames.rows());
-  for (Index k = 0; k < frames.rows(); ++k) evidence[k] = log_evidence(scores(k, 0), scores(k, 1));
+  for (Index k = 0; k < frames.rows(); ++k) evidence[k] = log_evidence_at(scores.row(k).data());
   return evidence;
 }
 
@@ -196,7 +201,8 @@ PooledRatio::PooledRatio(Framing framing, Vector prior, double least_ratio, doub
                          std::optional<PoolMember<KernelEstimate>> kernels,
                          std::optional<PoolMember<AdditiveTables>> additive,
                          std::optional<PoolMember<ClassGaussians>> gaussians,
-                         std::shared_ptr<const NoveltyEvidence> novelty, std::optional<ContextMembers> context)
+                         std::shared_ptr<const NoveltyEvidence> novelty, std::shared_ptr<const NoveltyEvidence> trend,
+                         std::optional<ContextMembers> context)
     : framing_(std::move(framing)),
       prior_(std::move(prior)),
       least_ratio_(least_ratio),
@@ -207,13 +213,14 @@ PooledRatio::PooledRatio(Framing framing, Vector prior, double least_ratio, doub
       additive_(std::move(additive)),
       gaussians_(std::move(gaussians)),
       novelty_(std::move(novelty)),
+      trend_(std::move(trend)),
       context_(std::move(context)) {
   if (kernels_) {
     work_per_frame_ += kernels_->estimate.wide.n_centers() * (kernels_->estimate.wide.frame_size() + n_states());
   }
   if (uses(additive_)) work_per_frame_ += additive_->estimate.work_per_frame();
   if (uses(gaussians_)) work_per_frame_ += gaussians_->estimate.work_per_frame();
-  if (novelty_) work_per_frame_ += novelty_->work_per_frame();
+  if (novelty_) work_per_frame_ += (trend_ ? trend_ : novelty_)->work_per_frame();
   if (context_) work_per_frame_ += context_->context->work_per_frame() + context_->now.work_per_frame();
 }
 
@@ -223,8 +230,10 @@ Index PooledRatio::scratch_size(Index n) const {
   if (kernels_) size = kernels_->estimate.wide.scratch_size(n);
   if (uses(additive_)) size = std::max(size, additive_->estimate.scratch_size());
   if (uses(gaussians_)) size = std::max(size, std::max(gaussians_->estimate.scratch_size(n), n * (n_states() + 1)));
-  if (novelty_) size = std::max(size, novelty_->scratch_size(n) + n * NoveltyEvidence::kScores);
-  return aligned(size) + 2 * aligned(n * n_states());
+  for (const auto& judge : {novelty_, trend_}) {
+    if (judge) size = std::max(size, judge->scratch_size(n) + aligned(n));
+  }
+  return aligned(size) + 2 * aligned(n * n_states()) + aligned(n * framing_.window_size());
 }
 
 // Calls use(first, count, frames, missing, scratch) for each block of frames. The features are never stored.
@@ -248,7 +257,7 @@ void PooledRatio::estimates(const ConstRows& samples, const std::vector<Index>& 
   for_each_block(samples, lengths, n_threads,
                  [&](Index first, Index count, const double* frames, const char* missing, double* scratch) {
                    double* const own = out.data() + first * n_states();
-                   kernel_sums(frames, count, single, scratch, own);
+                   kernel_sums(without_means(frames, count, scratch), count, single, scratch, own);
                    mark_missing(missing, count, own, n_states());
                  });
 }
@@ -300,6 +309,30 @@ void PooledRatio::frame_log_ratios(const double* frames, const char* missing, co
     add_logs(values, n, context_->scale, scratch);
   }
   evidence(frames, missing, n, false, scratch, out, n_columns);
+}
+
+// The frames (n, D) without running means, in the last part of the scratch memory if there are any.
+const double* PooledRatio::without_means(const double* frames, Index n, double* scratch) const {
+  if (framing_.span == 0) return frames;
+  double* const own = scratch + scratch_size(n) - aligned(n * framing_.window_size());
+  for (Index k = 0; k < n; ++k) {
+    std::copy_n(frames + k * framing_.frame_size(), framing_.window_size(), own + k * framing_.window_size());
+  }
+  return own;
+}
+
+// out (n) <- log w_* of frames (n, D) and of the same with running means: of these if there are any.
+void PooledRatio::log_novelty(const double* frames, const double* with_means, Index n, double* scratch,
+                              double* out) const {
+  const auto has_mean = [&](Index k) { return trend_ && !std::isnan(with_means[(k + 1) * framing_.frame_size() - 1]); };
+  for (Index first = 0, end = 1; first < n; first = end++) {
+    while (end < n && has_mean(end) == has_mean(first)) ++end;
+    if (has_mean(first)) {
+      trend_->log_evidence(with_means + first * framing_.frame_size(), end - first, scratch, out + first);
+    } else {
+      novelty_->log_evidence(frames + first * framing_.window_size(), end - first, scratch, out + first);
+    }
+  }
 }
 
 void PooledRatio::kernel_sums(const double* frames, Index n, bool single, double* scratch, double* values) const {
@@ -355,7 +388,7 @@ void PooledRatio::add_densities(const double* frames, Index n, double* values, d
 // out (n, columns) <- the evidence of the known states, and of the unknown if the kernels leave it. total: the log
 // ratios of the context, (n, S), and scratch memory after them.
 void PooledRatio::known(const double* frames, Index n, bool single, double* total, double* out, Index n_columns) const {
-  const Index s = n_states(), d = framing_.frame_size();
+  const Index s = n_states(), d = framing_.window_size();
   double *const values = total + aligned(n * s), *const rest = values + aligned(n * s);
   if (kernels_ && (kernels_->scale != 0 || leaves_novelty(n_columns))) {
     kernel_sums(frames, n, single, rest, values);
@@ -375,20 +408,20 @@ void PooledRatio::known(const double* frames, Index n, bool single, double* tota
   }
 }
 
-// out (n, columns) <- the evidence of frames (n, D). total: as in `known`.
-void PooledRatio::evidence(const double* frames, const char* missing, Index n, bool single, double* total, double* out,
-                           Index n_columns) const {
+// out (n, columns) <- the evidence of frames (n, frame_size). total: as in `known`.
+void PooledRatio::evidence(const double* with_means, const char* missing, Index n, bool single, double* total,
+                           double* out, Index n_columns) const {
+  const double* const frames = without_means(with_means, n, total);
   if (compares(n_columns)) {
     known(frames, n, single, total, out, n_columns);
   } else {
     std::fill_n(out, n * n_columns, 0.0);
   }
   if (n_columns > n_states()) {
-    double* const scores = total;
-    if (novelty_) novelty_->scores(frames, n, scores + n * NoveltyEvidence::kScores, scores);
+    if (novelty_) log_novelty(frames, with_means, n, total + aligned(n), total);
     for (Index k = 0; k < n; ++k) {
       double* const row = out + k * n_columns;
-      if (novelty_) beside_known(novelty_->log_evidence(scores[2 * k], scores[2 * k + 1]), row);
+      if (novelty_) beside_known(total[k], row);
       keep_within_reach(row);
     }
   }

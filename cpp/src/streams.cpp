@@ -188,7 +188,7 @@ Streams Snapshot::restored(const Streams& empty) const {
   for (Index i = 0; i < n_rows; ++i) {
     const auto row = static_cast<std::size_t>(i);
     require(n_frames[row] >= 0 && n_frames[row] <= LiveSequence::kMostFrames && n_past[row] >= 0 &&
-                n_past[row] < empty.framing().window,
+                n_past[row] < empty.framing().reach(),
             "a count is out of range");
     require(live[row] != 0 || n_frames[row] == 0, "a retired row has frames");
     const double* const end = past.data() + (i + 1) * past_size;
@@ -251,10 +251,14 @@ void Snapshot::restore_watch(Index i, Streams& streams) const {
   std::copy_n(counts + 6, Watch::kMarks, watch.marks.begin());
   const bool is_on = watch.now.is_on();
   const double* const frames = witnesses.data() + i * kWitnesses * size;
+  const Index n_known = streams.framing().window_size();
+  const auto is_number = [&](Index k) {
+    return std::isfinite(frames[k]) || (k % size >= n_known && frames[k] != frames[k]);
+  };
   bool is_possible = watch.total >= 0 && watch.total <= streams.levels()->sum + Watch::kMargin && watch.quiet >= 0 &&
                      watch.quiet <= Watch::kLongest && (is_on ? watch.now.begin <= watch.now.last : counts[1] == -1) &&
-                     watch.now.last <= watch.frame && counts[3] >= 0 && counts[3] <= 2 && (counts[3] > 0) == is_on &&
-                     std::all_of(frames, frames + kWitnesses * size, [](double value) { return std::isfinite(value); });
+                     counts[3] >= 0 && counts[3] <= 2 && (counts[3] > 0) == is_on && watch.now.last <= watch.frame;
+  for (Index k = 0; k < kWitnesses * size; ++k) is_possible = is_possible && is_number(k);
   is_possible = is_possible && watch.clock >= 0 && watch.clock <= Watch::kLongest && watch.n_marks >= 0 &&
                 watch.n_marks <= watch.clock && watch.marks.front() >= 0 && watch.marks.back() <= watch.clock &&
                 std::is_sorted(watch.marks.begin(), watch.marks.end());

@@ -22,7 +22,7 @@ _Gaussians = tuple[_Array, _Array, _Array, _Array, float]  # of classes, with th
 ISA: str
 OUTCOMES: tuple[str, ...]
 
-def frames(samples: _Array, lengths: _Lengths, mean: _Array, scale: _Array, window: int) -> _Array: ...
+def frames(samples: _Array, lengths: _Lengths, mean: _Array, scale: _Array, window: int, span: int = 0) -> _Array: ...
 def squared_exponential(frames: _Array, centers: _Array, sigma: float) -> _Array: ...
 def feature_moment(frames: _Array, targets: _Array, centers: _Array, sigma: float) -> _Array: ...
 def cross_validate(
@@ -153,6 +153,7 @@ class PooledRatio:
         mean: _Array,
         scale: _Array,
         window: int,
+        span: int,
         prior: _Array,
         least_ratio: float,
         floor: float,
@@ -161,6 +162,7 @@ class PooledRatio:
         additive: tuple[_Array, _Array, _Array, _Array, _Array, _Array, float] | None = None,
         gaussian: _Gaussians | None = None,
         novelty: NoveltyEvidence | None = None,
+        trend: NoveltyEvidence | None = None,
         context_features: Context | None = None,
         context: _Gaussians | None = None,
         ahead: _Gaussians | None = None,
@@ -182,6 +184,7 @@ class LiveStreams:
         mean: _Array,
         scale: _Array,
         window: int,
+        span: int,
         n_known: int,
         lag: int,
         ratio: PooledRatio | None,

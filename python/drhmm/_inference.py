@@ -386,7 +386,7 @@ class Inference:
     def _log_evidence(self, sequences: Sequences, threads: int) -> Array:
         """Log w_* of all rows, (T,)."""
         evidence = self._novelty_evidence
-        frames = self.evidence.framing.frames(sequences.samples, sequences.unbroken)
+        frames = self.evidence.framing.frames_with_means(sequences.samples, sequences.unbroken)
         rows = np.flatnonzero(complete_rows(frames))
         logs = np.full(len(frames), np.nan)
         logs[rows] = evidence.log_evidence(frames[rows], threads)

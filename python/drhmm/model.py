@@ -150,7 +150,8 @@ class Model(Inference):
         """Attribute the `novelty_score` of each time step to the columns, (T, d).
 
         Gaussians contribute the exact parts of the squared distance, kernels the difference when a column is left out.
-        With a window, the parts of all samples of a column are added up. NaN where a time step is missing.
+        The parts of all samples of a column in the window, and of its running mean, are added up. NaN where a time step
+        is missing.
         """
         evidence = self._novelty_evidence
         sequences = self.read(X, lengths, sequence_id, dt)
@@ -158,12 +159,10 @@ class Model(Inference):
 
     def _by_column(self, sequences: Sequences, evidence: NoveltyEvidence, rows: npt.NDArray[np.int64]) -> Array:
         """The parts of the columns at some rows, (n, d); NaN for missing time steps."""
-        frames = self.evidence.framing.frames(sequences.samples, sequences.unbroken)[rows]
+        frames = self.evidence.framing.frames_with_means(sequences.samples, sequences.unbroken)[rows]
         complete = complete_rows(frames)
         parts = np.full((len(rows), self.n_features), np.nan)
-        if complete.any():
-            by_sample = evidence.by_column(np.ascontiguousarray(frames[complete]))
-            parts[complete] = by_sample.reshape(-1, self.window, self.n_features).sum(axis=1)
+        parts[complete] = evidence.by_column(frames[complete], self.n_features)
         return parts
 
     @by_name

@@ -21,8 +21,8 @@ settings = {"n_basis": 12, "sigma": 1.0, "rho": 0.01, "random_state": 0}
 model = DensityRatioHMM(window=2, novelty=True, **settings).fit(X, names[y]).model_
 model = replace(model, feature_names=("first", "second"))
 model = model.with_alarm(model.alarm(1, per=100, hold_off=5))
-model.save(FOLDER / "format_4.drhmm")
+model.save(FOLDER / "format_5.drhmm")
 samples = X[:40] + 0.5
 samples[20:30] += 30.0
 episodes = [[episode.begin, episode.end] for episode in model.own_alarm.episodes(samples)]
-np.savez(FOLDER / "format_4.npz", X=samples, novelty=model.novelty_proba(samples), episodes=episodes)
+np.savez(FOLDER / "format_5.npz", X=samples, novelty=model.novelty_proba(samples), episodes=episodes)

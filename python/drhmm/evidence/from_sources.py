@@ -57,11 +57,11 @@ class SourceEvidence:
     def log_ratios_with_novelty(self, samples: Array, lengths: Lengths, n_threads: int, single: bool = False) -> Array:
         """Log w_i(y_t) such that sum_i p_i w_i = 1, and log w_*(y_t), shape (T, S + 1)."""
         with limited_threads(n_threads):
-            return self._of_frames(self.framing.frames(samples, lengths), True, n_threads)
+            return self._of_frames(self.framing.frames_with_means(samples, lengths), True, n_threads)
 
     def with_novelty(self, novelty: NoveltyEvidence) -> SourceEvidence:
         """Return a copy with evidence for the unknown."""
-        return replace(self, novelty=novelty)
+        return replace(self, novelty=novelty, framing=replace(self.framing, span=novelty.span))
 
     def retuned(self, tuning: Tuning) -> SourceEvidence:
         """Return a copy with the exponents and the prior shift of a tuning."""
@@ -76,10 +76,11 @@ class SourceEvidence:
         rows = np.flatnonzero(complete_rows(frames))
         evidence = np.full((len(frames), len(self.prior) + with_novelty), np.nan)
         if len(rows) > 0:
-            complete, logs = np.ascontiguousarray(frames[rows]), np.log(self.prior)
+            complete, logs = frames[rows], np.log(self.prior)
+            now = np.ascontiguousarray(complete[:, : self.framing.window * self.framing.n_columns])
             known = np.tile(self.evidence_scale * self.prior_shift * (logs - logs.mean()), (len(rows), 1))
             for source, scale in zip(self.sources.values(), self.exponents, strict=True):
-                known += scale * checked_log_ratios(source, complete, len(self.prior))
+                known += scale * checked_log_ratios(source, now, len(self.prior))
             if with_novelty:
                 assert self.novelty is not None
                 known = beside(known, self.novelty.log_evidence(complete, n_threads), self.prior)

@@ -67,12 +67,14 @@ class PooledEvidence(FrozenArrays):
             mean=self.framing.mean,
             scale=self.framing.scale,
             window=self.framing.window,
+            span=self.framing.span,
             prior=self.prior,
             least_ratio=self.least_ratio,
             floor=self.floor,
             shift=self.evidence_scale * self.prior_shift * (logs - logs.mean()),
             **members,
-            novelty=None if self.novelty is None else self.novelty.native,
+            novelty=None if self.novelty is None else self.novelty.now.native,
+            trend=None if self.novelty is None or self.novelty.trend is None else self.novelty.trend.native,
         )
         object.__setattr__(self, "_native", native)
 
@@ -139,7 +141,7 @@ class PooledEvidence(FrozenArrays):
 
     def with_novelty(self, novelty: NoveltyEvidence) -> PooledEvidence:
         """Return a copy with evidence for the unknown."""
-        return replace(self, novelty=novelty)
+        return replace(self, novelty=novelty, framing=replace(self.framing, span=novelty.span))
 
     def retuned(self, tuning: Tuning) -> PooledEvidence:
         """Return a copy with a tuning; members without a scale in it are dropped."""

@@ -1,7 +1,7 @@
 """Evidence for the unknown: two scores, their p-values and their e-values.
 
 G is minus the log density of a mixture of shrunk class Gaussians, K that of kernels on whitened frames. P-values come
-from normal frames that were scored without their own block.
+from normal frames that were scored without their own block. Where states last, frames are joined by a running mean.
 """
 
 from __future__ import annotations
@@ -27,6 +27,13 @@ JUDGES = 2000
 
 #: Candidate exponents of e-values, the largest first.
 SCALES = 2.0 ** -np.arange(7)
+
+#: Samples of a running mean. It needs states that last this many times as long, a mean autocorrelation of neighbours of
+#: at least this much, and this many rows for each of its columns.
+SPAN = 10
+SHORTEST_STAY = 10
+LEAST_CORRELATION = 0.1
+FEWEST_ROWS = 10
 
 #: The most rounds of learning densities without the outliers found so far.
 MOST_ROUNDS = 3
@@ -154,17 +161,13 @@ class Densities(FrozenArrays):
 
 
 @dataclass(frozen=True)
-class NoveltyEvidence(FrozenArrays):
-    """Evidence log w_* = joint log((e_G^kappa_G + e_K^kappa_K) / 2) for the unknown.
-
-    ``excursions`` are those of the training frames, each scored without its own block.
-    """
+class FrameEvidence(FrozenArrays):
+    """Evidence log w_* = joint log((e_G^kappa_G + e_K^kappa_K) / 2) of frames."""
 
     densities: Densities
     tables: tuple[ScoreTable, ScoreTable]
     scales: tuple[float, float]
     joint: float
-    excursions: Excursions
     _native: _core.NoveltyEvidence = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -190,16 +193,15 @@ class NoveltyEvidence(FrozenArrays):
         logs: Array = self._native.log_evidence(np.ascontiguousarray(frames), n_threads)
         return logs
 
-    def by_column(self, frames: Array) -> Array:
-        """Attribute log w_* of frames (n, D) to their columns, (n, D).
+    def by_column(self, frames: Array, n_columns: int) -> Array:
+        """Attribute log w_* of frames (n, D) to the columns of a sample, (n, d).
 
-        The squared distance of a Gaussian, that of the likeliest state, is the sum of (y - mu)_j (Sigma^-1 (y - mu))_j.
-        The part of a column in the kernel score is the difference when the column is left out of all distances. The
-        positive parts of each score are scaled to its share of log w_*.
+        A squared distance is the sum of (y - mu)_j (Sigma^-1 (y - mu))_j. Gaussians have that to the likeliest state,
+        kernels the mean of those to the centres, weighted by their shares in the density. The positive sums of the
+        numbers of a column are scaled to the share of the score in log w_*.
         """
         frames = np.clip(frames, -FARTHEST, FARTHEST)
         scores = self.scores(frames)
-        parts = [self._gaussian_parts(frames), self._kernel_parts(frames)]
         logs = np.array(
             [
                 scale * log_e(table.surprise(own))
@@ -208,41 +210,80 @@ class NoveltyEvidence(FrozenArrays):
         )
         belief = np.exp(logs - logs.max(axis=0))
         belief /= belief.sum(axis=0)
-        total = np.zeros(frames.shape)
+        total = np.zeros((len(frames), n_columns))
+        parts = self._gaussian_parts(frames), self._kernel_parts(frames)
         for own, share, log in zip(parts, belief, logs, strict=True):
-            positive = np.maximum(own, 0.0)
+            positive = np.maximum(own.reshape(len(frames), -1, n_columns).sum(axis=1), 0.0)
             sums = positive.sum(axis=1, keepdims=True)
             total += (share * self.joint * log)[:, None] * (positive / np.where(sums > 0, sums, 1.0))
         return total
 
     def _gaussian_parts(self, frames: Array) -> Array:
-        """Parts (y - mu)_j (Sigma^-1 (y - mu))_j of the distance to the likeliest state."""
+        """Parts of the squared distance to the likeliest state, (n, D)."""
         densities, n_columns = self.densities, frames.shape[1]
-        whitening = densities.gaussian_whitening.reshape(-1, n_columns, n_columns)
         best = np.full(len(frames), -np.inf)
         parts = np.zeros(frames.shape)
-        for i, own in enumerate(whitening):
-            centered = frames - densities.means[i]
-            contributions = centered * (centered @ own.T @ own)
+        for i, own in enumerate(densities.gaussian_whitening.reshape(-1, n_columns, n_columns)):
+            contributions = _contributions(frames - densities.means[i], own)
             logs = np.log(densities.shares[i]) + densities.log_scales[i] - contributions.sum(axis=1) / 2
             parts[logs > best] = contributions[logs > best]
             best = np.maximum(best, logs)
         return parts
 
     def _kernel_parts(self, frames: Array) -> Array:
-        """Parts of K; |y - c|^2 loses (P^-1 (y - c))_j^2 / (P^-1)_jj without column j."""
+        """Mean parts of the squared distances to the centres, (n, D)."""
         densities = self.densities
-        white = (frames - densities.origin) @ densities.whitening.T
-        precision = np.sum(densities.whitening**2, axis=0)
+        centers = np.linalg.solve(densities.whitening, densities.centers.T).T + densities.origin
         parts = np.empty(frames.shape)
-        for k, one in enumerate(white):
-            differences = one - densities.centers
-            distances = (differences**2).sum(axis=1)
-            gone = (differences @ densities.whitening) ** 2 / precision
-            unit = 2 * densities.width**2
-            whole = _log_sum(-distances[:, None] / unit, densities.weights)
-            parts[k] = _log_sum(-(distances[:, None] - gone) / unit, densities.weights) - whole
+        for k, frame in enumerate(frames):
+            contributions = _contributions(frame - centers, densities.whitening)
+            logs = -contributions.sum(axis=1) / (2 * densities.width**2)
+            shares = densities.weights * np.exp(logs - logs[densities.weights > 0].max())
+            parts[k] = shares @ contributions / shares.sum()
         return parts
+
+
+def _contributions(differences: Array, whitening: Array) -> Array:
+    """Parts x_j (W^T W x)_j of squared whitened lengths, (n, D)."""
+    parts: Array = differences * (differences @ whitening.T @ whitening)
+    return parts
+
+
+@dataclass(frozen=True)
+class NoveltyEvidence:
+    """Evidence for the unknown, of frames with their running mean or alone.
+
+    ``trend`` judges frames whose running mean is complete, ``now`` all others. ``excursions`` are those of the training
+    frames, each scored without its own block.
+    """
+
+    now: FrameEvidence
+    trend: FrameEvidence | None
+    excursions: Excursions
+
+    @property
+    def span(self) -> int:
+        """Samples of a running mean; 0 without one."""
+        return 0 if self.trend is None else SPAN
+
+    def log_evidence(self, frames: Array, n_threads: int = 1) -> Array:
+        """Log w_* (n,) of frames, with their running means if there is a span."""
+        logs: Array = self._of_each(frames, lambda judge, own: judge.log_evidence(own, n_threads)[:, None], 1)[:, 0]
+        return logs
+
+    def by_column(self, frames: Array, n_columns: int) -> Array:
+        """Attribute log w_* of the same frames to the columns of a sample, (n, d)."""
+        return self._of_each(frames, lambda judge, own: judge.by_column(own, n_columns), n_columns)
+
+    def _of_each(self, frames: Array, answer: Callable[[FrameEvidence, Array], Array], n_columns: int) -> Array:
+        """Join the answers (n, n_columns) about frames with and without a running mean."""
+        size, has_mean = len(self.now.densities.origin), ~np.isnan(frames[:, -1]) & (self.trend is not None)
+        answers = np.empty((len(frames), n_columns))
+        if not has_mean.all():
+            answers[~has_mean] = answer(self.now, frames[~has_mean, :size])
+        if self.trend is not None and has_mean.any():
+            answers[has_mean] = answer(self.trend, frames[has_mean])
+        return answers
 
 
 def _log_sum(exponents: Array, weights: Array) -> Array:
@@ -391,56 +432,70 @@ def learn_novelty(
     frames: Array,
     targets: Array,
     weights: Array,
-    random_state: np.random.RandomState,
+    random_state: RandomState,
     n_threads: int,
     mean_novelty: Callable[[Array], float],
     most: float,
+    with_means: Callable[[Integers], Array] | None,
     spread: Callable[[Array], Array],
     lengths: Lengths,
 ) -> NoveltyEvidence:
     """Learn densities, tables and scales from normal frames.
 
     ``mean_novelty`` maps log w_* of the frames (N,) to the mean filtered probability of the unknown; scales are the
-    largest with a mean of at most ``most``. ``spread`` brings values of frames to all rows of the sequences.
+    largest with a mean of at most ``most``. ``with_means`` returns the frames with running means, NaN where these reach
+    an outlier, or is None. ``spread`` brings values of frames to all rows of the sequences.
     """
     if targets.shape[1] * frames.shape[1] ** 2 > MOST_NUMBERS:
         raise ValueError(
             f"novelty=True keeps a covariance matrix for each of {targets.shape[1]} states of frames of "
             f"{frames.shape[1]} columns, which is too much: use a smaller window, or novelty_evidence='paper'"
         )
-    n_outliers = 0
-    for _ in range(MOST_ROUNDS):
-        scores, width = held_out_scores(frames, targets, weights, random_state, n_threads)
-        judged = np.isfinite(scores).all(axis=1) & (weights > 0)
+
+    def learned(frames: Array, rows: npt.NDArray[np.int64]) -> tuple[FrameEvidence, Array, Integers]:
+        """Learn from some rows; return evidence, held-out log w_* (N,) and outliers."""
+        own = weights[rows]
+        is_outlier = np.zeros(len(rows), dtype=bool)
+        for _ in range(MOST_ROUNDS):
+            scores, width = held_out_scores(frames, targets[rows], own, random_state, n_threads)
+            judged = np.isfinite(scores).all(axis=1) & (own > 0)
+            if not judged.any():
+                break
+            found = judged & (scores > [highest_normal(values) for values in scores[judged].T]).any(axis=1)
+            is_outlier |= found
+            judged &= ~found
+            if not found.any():
+                break
+            own = np.where(found, 0.0, own)  # outliers widen densities, which hides other outliers
+        densities = learn_densities(frames, targets[rows], own, width, random_state)
         if not judged.any():
-            break
-        limits = [highest_normal(own) for own in scores[judged].T]
-        is_outlier = judged & (scores > limits).any(axis=1)
-        n_outliers += int(is_outlier.sum())
-        judged &= ~is_outlier
-        if not is_outlier.any():
-            break
-        weights = np.where(is_outlier, 0.0, weights)  # outliers widen densities, which hides other outliers
-    densities = learn_densities(frames, targets, weights, width, random_state)
-    if not judged.any():
-        scores, judged = densities.scores(frames, n_threads), weights > 0
-    tables = ScoreTable.learn(scores[judged, 0]), ScoreTable.learn(scores[judged, 1])
-    first, second = (log_e(table.surprise(own)) for table, own in zip(tables, scores[judged].T, strict=True))
+            scores, judged = densities.scores(frames, n_threads), own > 0
+        tables = ScoreTable.learn(scores[judged, 0]), ScoreTable.learn(scores[judged, 1])
+        first, second = (log_e(table.surprise(values)) for table, values in zip(tables, scores[judged].T, strict=True))
 
-    def everywhere(log_evidence: Array) -> Array:
-        values = np.full(len(frames), np.nan)
-        values[judged] = log_evidence
-        return values
+        def everywhere(log_evidence: Array) -> Array:
+            values = np.full(len(targets), np.nan)
+            values[rows[judged]] = log_evidence
+            return values
 
-    def largest(log_evidence: Array) -> float:
-        for scale in SCALES[:-1]:
-            if mean_novelty(everywhere(scale * log_evidence)) <= most:
-                return float(scale)
-        return float(SCALES[-1])
+        def largest(log_evidence: Array) -> float:
+            for scale in SCALES[:-1]:
+                if mean_novelty(everywhere(scale * log_evidence)) <= most:
+                    return float(scale)
+            return float(SCALES[-1])
 
-    scales = largest(first), largest(second)
-    pooled = np.logaddexp(scales[0] * first, scales[1] * second) - np.log(2)
-    joint = largest(pooled)
-    excursions = Excursions.of(spread(everywhere(joint * pooled)[:, None])[:, 0], lengths, most=MOST_VALUES)
-    excursions = replace(excursions, n_outliers=excursions.n_outliers + n_outliers)
-    return NoveltyEvidence(densities, tables, scales, joint, excursions)
+        scales = largest(first), largest(second)
+        pooled = np.logaddexp(scales[0] * first, scales[1] * second) - np.log(2)
+        joint = largest(pooled)
+        return FrameEvidence(densities, tables, scales, joint), everywhere(joint * pooled), rows[is_outlier]
+
+    now, held_out, outliers = learned(frames, np.arange(len(frames)))
+    trend = None
+    if with_means is not None:
+        frames = with_means(outliers)
+        rows = np.flatnonzero(~np.isnan(frames[:, -1]) & (weights > 0))
+        if len(rows) >= FEWEST_ROWS * frames.shape[1] and targets.shape[1] * frames.shape[1] ** 2 <= MOST_NUMBERS:
+            trend, held_out_trend, _ = learned(frames[rows], rows)
+            held_out[rows] = held_out_trend[rows]
+    excursions = Excursions.of(spread(held_out[:, None])[:, 0], lengths, most=MOST_VALUES)
+    return NoveltyEvidence(now, trend, replace(excursions, n_outliers=excursions.n_outliers + len(outliers)))

@@ -27,11 +27,15 @@ RULED = 3.0
 
 @dataclass(frozen=True)
 class Framing(FrozenArrays):
-    """Frames from samples, in batch and live: standardise, then join windows."""
+    """Frames from samples, in batch and live: standardise, then join windows.
+
+    With a ``span``, evidence for the unknown also reads the running mean of that many samples.
+    """
 
     mean: Array
     scale: Array
     window: int = 1
+    span: int = 0
 
     @property
     def n_columns(self) -> int:
@@ -41,6 +45,20 @@ class Framing(FrozenArrays):
     def frames(self, samples: Array, lengths: Lengths) -> Array:
         """Frames (n, window * d), oldest sample first; NaN for incomplete windows."""
         return _core.frames(samples, lengths, self.mean, self.scale, self.window)
+
+    @property
+    def size(self) -> int:
+        """Numbers of a frame with its running mean."""
+        return (self.window + (self.span > 0)) * self.n_columns
+
+    @property
+    def reach(self) -> int:
+        """Samples that a frame with its running mean depends on."""
+        return max(self.window, self.span)
+
+    def frames_with_means(self, samples: Array, lengths: Lengths) -> Array:
+        """Frames, and the mean of the last `span` samples; NaN if one of them is missing."""
+        return _core.frames(samples, lengths, self.mean, self.scale, self.window, self.span)
 
 
 def learn_framing(

@@ -21,7 +21,7 @@ from .serialization import DESCRIPTION, description_of, digest, parts_of, tensor
 from .strict_json import strict_json
 
 #: Version of the file format.
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 
 _KEY = "drhmm"
 

@@ -21,7 +21,7 @@ from ..evidence.pool_members import KINDS, N_EDGES, AheadMember, ContextMember, 
 from ..evidence.pooled import PooledEvidence
 from ..evidence.score_pvalues import LARGEST_SHAPE, N_KNOTS, ScoreTable
 from ..evidence.tunings import Tuning
-from ..evidence.unknown import Densities, Excursions, NoveltyEvidence
+from ..evidence.unknown import Densities, Excursions, FrameEvidence, NoveltyEvidence
 from ..features.context import LONGEST_WINDOW, N_KERNELS, Context
 from ..features.frames import Framing
 
@@ -35,13 +35,30 @@ TENSORS = {"mean": "d", "scale": "d", "transmat": "S S", "startprob": "S", "prio
 TEMPERED = {"untempered.transmat": "S S", "untempered.startprob": "S", "untempered.end_weights": "S"}
 
 #: Axes of the arrays of evidence for the unknown; each excursion has a place of three numbers.
-NOVELTY = Densities.AXES | {"knots": "2 knots", "pvalues": "2 knots", "values": "values", "places": "places 3"}
+EXCURSIONS = {"values": "values", "places": "places 3"}
+NOVELTY = Densities.AXES | {"knots": "2 knots", "pvalues": "2 knots"}
+
+#: The same of frames with running means; E numbers each.
+TREND = {name: letters.replace("D", "E").replace("C", "C2") for name, letters in NOVELTY.items()}
 
 #: Arrays with positive values.
-POSITIVE = ("scale", "prior", "evidence_prior", "novelty.shares", "past.scale", "context.spread", "ahead.spread")
+POSITIVE = (
+    "scale",
+    "prior",
+    "evidence_prior",
+    "novelty.shares",
+    "trend.shares",
+    "past.scale",
+    "context.spread",
+    "ahead.spread",
+)
 
 #: Pairs of numbers of this evidence, one number per score.
 NOVELTY_PAIRS = ("shapes", "spreads", "scales")
+
+#: Arrays of the two tables, and numbers of the excursions.
+TABLES = ("knots", "pvalues")
+COUNTS = ("least", "n_frames", "n_outliers")
 
 #: Bounds of numbers in a description; other numbers are positive and at most LARGEST.
 BOUNDS = {
@@ -84,31 +101,34 @@ def tensors_of(model: Model) -> dict[str, Array]:
     if model.tempering is not None:
         tensors |= {name: getattr(model.tempering, name.partition(".")[2]) for name in TEMPERED}
     if model.evidence.novelty is not None:
-        tensors |= {f"novelty.{name}": values for name, values in _novelty_arrays(model.evidence.novelty).items()}
+        for group, part in _parts_of_novelty(model.evidence.novelty).items():
+            tensors |= {f"{group}.{name}": getattr(part.densities, name) for name in Densities.AXES}
+            tensors |= {f"{group}.{name}": np.array([getattr(own, name) for own in part.tables]) for name in TABLES}
+        for name in EXCURSIONS:
+            tensors[f"excursions.{name}"] = getattr(model.evidence.novelty.excursions, name)
     return tensors
 
 
-def _novelty_arrays(evidence: NoveltyEvidence) -> dict[str, Array]:
-    return {name: getattr(evidence.densities, name) for name in Densities.AXES} | {
-        "knots": np.array([table.knots for table in evidence.tables]),
-        "pvalues": np.array([table.pvalues for table in evidence.tables]),
-        "values": evidence.excursions.values,
-        "places": evidence.excursions.places,
-    }
+def _parts_of_novelty(evidence: NoveltyEvidence) -> dict[str, FrameEvidence]:
+    """Return the evidence of frames alone and, if there is one, with running means."""
+    return {"novelty": evidence.now} | ({} if evidence.trend is None else {"trend": evidence.trend})
 
 
 def _describe_novelty(evidence: NoveltyEvidence | None) -> dict[str, Any] | None:
     if evidence is None:
         return None
-    excursions, tables = evidence.excursions, evidence.tables
-    return {
-        "width": evidence.densities.width,
-        "shapes": [table.shape for table in tables],
-        "spreads": [table.spread for table in tables],
-        "scales": list(evidence.scales),
-        "joint": evidence.joint,
-        **{name: getattr(excursions, name) for name in ("least", "n_frames", "n_outliers")},
+    described: dict[str, Any] = {
+        group: {
+            "width": part.densities.width,
+            "shapes": [table.shape for table in part.tables],
+            "spreads": [table.spread for table in part.tables],
+            "scales": list(part.scales),
+            "joint": part.joint,
+        }
+        for group, part in _parts_of_novelty(evidence).items()
     }
+    described["excursions"] = {name: getattr(evidence.excursions, name) for name in COUNTS}
+    return described
 
 
 def description_of(model: Model, classes: Any = None) -> dict[str, Any]:
@@ -238,11 +258,12 @@ def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window:
         raise ValueError(f"the arrays must be {', '.join(sorted(axes))}, found {', '.join(sorted(tensors))}")
     n_columns, n_states = tensors["mean"].size, tensors["startprob"].size
     sizes = {"d": n_columns, "D": window * n_columns, "10D": (N_EDGES + 1) * window * n_columns, "S": n_states}
+    sizes |= {"E": (window + 1) * n_columns, "SE": n_states * (window + 1) * n_columns}
     sizes |= {"SD": n_states * window * n_columns, "K": N_KERNELS, "knots": N_KNOTS, "9": N_EDGES, "2": 2, "4": 4}
     for name, letters in axes.items():  # the first array with an axis defines its size
         for letter, size in zip(letters.split(), tensors[name].shape, strict=False):
             sizes.setdefault(letter, size)
-    if min(size for letter, size in sizes.items() if letter not in ("sums", "frames")) < 1:
+    if min(size for letter, size in sizes.items() if letter not in ("values", "places")) < 1:
         raise ValueError("an array is empty")
     for name, letters in axes.items():
         shape = tuple(sizes.get(letter) for letter in letters.split())
@@ -275,14 +296,16 @@ def parts_of(
         raise ValueError(f"evidence must be a pool of some of {', '.join(KINDS)}, found {shown(evidence)}")
     axes = dict(TENSORS) if temper == 1 else TENSORS | TEMPERED
     groups = [(name, KINDS[name].AXES) for name in described if sources is None]
-    groups += [("novelty", NOVELTY)] if novelty is not None and novelty["evidence"] is not None else []
+    if novelty is not None and novelty["evidence"] is not None:
+        groups += [("novelty", NOVELTY), ("excursions", EXCURSIONS)]
+        groups += [("trend", TREND)] if "trend" in novelty["evidence"] else []
     groups += [("past", Context.AXES)] if evidence.get("past") is not None else []
     axes |= {f"{name}.{array}": letters for name, own in groups for array, letters in own.items()}
     window = check_integer(evidence["window"], "window", low=1)
     check_tensors(tensors, axes, window)
-    framing, prior = Framing(tensors["mean"], tensors["scale"], window), tensors["evidence_prior"]
-    shift = _number(evidence, "prior_shift")
     unknown = None if novelty is None else _decode_novelty(novelty["evidence"], tensors)
+    framing = Framing(tensors["mean"], tensors["scale"], window, 0 if unknown is None else unknown.span)
+    prior, shift = tensors["evidence_prior"], _number(evidence, "prior_shift")
     found: Evidence
     if sources is not None:
         exponents = [_number(described, name) for name in described]
@@ -344,26 +367,35 @@ def _decode_novelty(described: Any, tensors: Mapping[str, Array]) -> NoveltyEvid
     """Decode the evidence for the unknown."""
     if described is None:
         return None
-    arrays = {name: tensors[f"novelty.{name}"] for name in NOVELTY}
+    values, places = (tensors[f"excursions.{name}"] for name in EXCURSIONS)
+    sizes = places[:, 2]
+    if (places != np.floor(places)).any() or (places < 0).any() or (sizes < 1).any():
+        raise ValueError("the evidence for the unknown has invalid places of excursions")
+    if sizes.sum() != len(values):
+        raise ValueError(f"excursions of {sizes.sum():g} frames have {len(values)} values")
+    least, *counts = (described["excursions"][name] for name in COUNTS)
+    counts = [check_integer(count, name, low=0) for count, name in zip(counts, COUNTS[1:], strict=True)]
+    return NoveltyEvidence(
+        _decode_frame_evidence("novelty", described["novelty"], tensors),
+        _decode_frame_evidence("trend", described["trend"], tensors) if "trend" in described else None,
+        Excursions(values, places, _number({"least": least}, "least"), *counts),
+    )
+
+
+def _decode_frame_evidence(group: str, described: Any, tensors: Mapping[str, Array]) -> FrameEvidence:
+    arrays = {name: tensors[f"{group}.{name}"] for name in NOVELTY}
     pairs = {name: [_number({name: described[name][k]}, name) for k in (0, 1)] for name in NOVELTY_PAIRS}
     if not (arrays["weights"] >= 0).all() or not arrays["weights"].any():
         raise ValueError("weights of the evidence for the unknown must be positive")
     knots, pvalues = arrays["knots"], arrays["pvalues"]
     if (np.diff(knots) < 0).any() or (np.diff(pvalues) > 0).any() or pvalues.max() > 1 or not pvalues.min() > 0:
         raise ValueError("knots must not decrease, and their p-values are between 0 and 1 and must not increase")
-    places, sizes = arrays["places"], arrays["places"][:, 2]
-    if (places != np.floor(places)).any() or (places < 0).any() or (sizes < 1).any():
-        raise ValueError("the evidence for the unknown has invalid places of excursions")
-    if sizes.sum() != len(arrays["values"]):
-        raise ValueError(f"excursions of {sizes.sum():g} frames have {len(arrays['values'])} values")
     first, second = map(ScoreTable, knots, pvalues, pairs["shapes"], pairs["spreads"])
-    counts = [check_integer(described[name], name, low=0) for name in ("n_frames", "n_outliers")]
-    return NoveltyEvidence(
+    return FrameEvidence(
         Densities(**{name: arrays[name] for name in Densities.AXES}, width=_number(described, "width")),
         (first, second),
         (pairs["scales"][0], pairs["scales"][1]),
         _number(described, "joint"),
-        Excursions(arrays["values"], places, _number(described, "least"), *counts),
     )
 
 

@@ -13,12 +13,12 @@ from .. import recursion
 from ..chain.durations import Durations, Stays
 from ..chain.transitions import ChainRules, count_transitions, tempered
 from ..chain.unknown_state import Novelty
-from ..data.checks import Array, checked_log_ratios, read_only
+from ..data.checks import Array, Integers, checked_log_ratios, read_only
 from ..data.labels import UNKNOWN
 from ..evidence.pool_members import AheadMember
 from ..evidence.pooled import PooledEvidence, least_ratio_of, warn_of_far_classes
 from ..evidence.tunings import Tuning
-from ..evidence.unknown import beside, learn_novelty
+from ..evidence.unknown import LEAST_CORRELATION, SHORTEST_STAY, SPAN, beside, learn_novelty
 from ..features.context import Context
 from ..features.frames import Framing
 from ..model import Model
@@ -263,6 +263,13 @@ def with_novelty(
         posteriors = recursion.run("filter", live.chain, training.spread(evidence), training.lengths, None, n_threads)
         return float(posteriors[training.rows[rows], -1].mean()) if len(rows) > 0 else 0.0
 
+    def with_means(outliers: Integers) -> Array:
+        samples, framing = training.samples.copy(), replace(model.evidence.framing, span=SPAN)
+        samples[training.rows[outliers]] = np.nan
+        means = framing.frames_with_means(samples, training.lengths)[training.rows]
+        means[outliers, -1] = np.nan
+        return means
+
     evidence = learn_novelty(
         training.frames,
         learned.targets,
@@ -271,10 +278,22 @@ def with_novelty(
         n_threads,
         mean_novelty,
         expected / (1 + expected),
+        with_means if _lasts(model, learned.targets, training) else None,
         training.spread,
         training.lengths,
     )
     return replace(model, evidence=model.evidence.with_novelty(evidence))
+
+
+def _lasts(model: Model, targets: Array, training: TrainingFrames) -> bool:
+    """Whether states last and neighbours in a state are alike, as means need it."""
+    samples = training.frames[:, -model.n_features :]
+    residuals = samples - targets @ (targets.T @ samples / np.maximum(targets.sum(axis=0), 1e-300)[:, None])
+    first = np.flatnonzero(np.diff(training.rows) == 1)
+    products = (residuals[first] * residuals[first + 1]).sum(axis=0)
+    correlation = products / np.maximum((residuals[first] ** 2).sum(axis=0), 1e-300)
+    leaving = 1 - float(model.prior @ np.diagonal(model.transmat))
+    return leaving * SHORTEST_STAY * SPAN <= 1 and bool(correlation.mean() >= LEAST_CORRELATION)
 
 
 def _held_out_evidence(model: Model, learned: Learned, training: TrainingFrames) -> Array:

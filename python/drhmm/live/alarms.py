@@ -210,15 +210,17 @@ class Alarm:
         for begin, end, peak, score, cause, places in found:
             columns: ColumnShares = ()
             if samples is not None:
-                rows = np.array(places)[:, None] + np.arange(1 - framing.window, 1)
-                columns = self.columns_of(((samples[rows] - framing.mean) / framing.scale).reshape(len(rows), -1))
+                pieces = [samples[_begin(dt, place, framing.reach) : place + 1] for place in places]
+                sizes = [len(piece) for piece in pieces]
+                frames = framing.frames_with_means(np.concatenate(pieces), sizes)
+                columns = self.columns_of(frames[np.cumsum(sizes) - 1])
             episodes.append(Episode(sequence, begin, end, peak, score, columns, CAUSES[cause]))
         return sums, episodes
 
     def columns_of(self, frames: Array) -> ColumnShares:
         """Largest shares of columns in the evidence of frames (k, D), up to 90 %."""
         names = self.model.feature_names
-        parts = self.model._novelty_evidence.by_column(frames).reshape(-1, self.model.n_features)
+        parts = self.model._novelty_evidence.by_column(frames, self.model.n_features)
         sums = np.maximum(parts.sum(axis=0), 0.0)
         if not sums.sum() > 0:
             return ()
@@ -262,6 +264,12 @@ class Alarm:
         expected = self.false_alarms / self.per * n_steps
         pvalue = float(gammainc(n_alarms, expected)) if n_alarms > 0 else 1.0
         return AlarmHealth(n_alarms, n_steps, expected, pvalue)
+
+
+def _begin(dt: Steps | None, place: int, reach: int) -> int:
+    """Return the first of `reach` samples up to `place`, or that after a gap."""
+    first = max(0, place - reach + 1)
+    return first if dt is None else first + int(np.flatnonzero(dt[first : place + 1] > 1).max(initial=0))
 
 
 def _warn_of_missing(samples: Array, names: Sequence[str] | None) -> None:

@@ -15,12 +15,12 @@ from ..exceptions import SnapshotError
 if TYPE_CHECKING:
     from ..model import Model
 
-VERSION = 6
+VERSION = 7
 LONGEST_LAG = 100_000
 
-# magic, version, kind, whether there is an alarm, rows, lag, classes, states of the chain, window, columns, samples of
-# context, fingerprint of the model
-_HEADER = struct.Struct("<8sHBBQIIIIII16s")
+# magic, version, kind, whether there is an alarm, rows, lag, classes, states of the chain, numbers of a frame,
+# samples behind it, columns, samples of context, fingerprint of the model
+_HEADER = struct.Struct("<8sHBBQIIIIIII16s")
 _MAGIC = b"drhmmSNP"
 _CHECKSUM_SIZE = 16
 _KINDS = ("stream", "batch")
@@ -35,7 +35,15 @@ State = dict[str, npt.NDArray[Any]]
 
 
 def _layout(
-    n_rows: int, lag: int, watched: int, n_columns: int, n_states: int, window: int, n_features: int, history: int
+    n_rows: int,
+    lag: int,
+    watched: int,
+    n_columns: int,
+    n_states: int,
+    frame_size: int,
+    reach: int,
+    n_features: int,
+    history: int,
 ) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Dtype and shape of each array of a state, in the order of the bytes."""
     kept = (n_rows, lag + 1)
@@ -44,7 +52,7 @@ def _layout(
         "n_frames": ("<i8", (n_rows,)),
         "wide": ("?", (n_rows,)),
         "n_past": ("<i8", (n_rows,)),
-        "past": ("<f8", (n_rows, (window - 1) * n_features)),
+        "past": ("<f8", (n_rows, (reach - 1) * n_features)),
         "mantissa": ("<f8", (*kept, n_states)),
         "exponent": ("<i8", (*kept, n_states)),
         "evidence": ("<f8", (*kept, n_columns)),
@@ -57,14 +65,15 @@ def _layout(
         "watch_counts": ("<i8", (watched * n_rows, _WATCH_COUNTS)),
         "witness_places": ("<i8", (watched * n_rows, _WITNESSES)),
         "witness_scores": ("<f8", (watched * n_rows, _WITNESSES)),
-        "witnesses": ("<f8", (watched * n_rows, _WITNESSES * window * n_features)),
+        "witnesses": ("<f8", (watched * n_rows, _WITNESSES * frame_size)),
     }
 
 
-def _sizes(model: Model) -> tuple[int, int, int, int, int]:
-    """Columns and states of the chain, window, columns of a sample, and history."""
-    live = model.tuned("filter")
-    return live.chain.n_columns, live.chain.n_states, model.window, model.n_features, live.evidence.history
+def _sizes(model: Model) -> tuple[int, ...]:
+    """Sizes of the chain, numbers of a frame, its reach, columns, and history."""
+    live, framing = model.tuned("filter"), model.evidence.framing
+    chain = live.chain
+    return chain.n_columns, chain.n_states, framing.size, framing.reach, model.n_features, live.evidence.history
 
 
 def pack(kind: str, model: Model, lag: int, state: State) -> bytes:
@@ -106,7 +115,7 @@ def unpack(kind: str, model: Model, data: bytes) -> tuple[int, State]:
     return lag, _read(data, n_rows, lag, watched, _sizes(model))
 
 
-def _read(data: bytes, n_rows: int, lag: int, watched: int, sizes: tuple[int, int, int, int, int]) -> State:
+def _read(data: bytes, n_rows: int, lag: int, watched: int, sizes: tuple[int, ...]) -> State:
     layout = _layout(n_rows, lag, watched, *sizes)
     in_bytes = {name: np.dtype(dtype).itemsize * math.prod(shape) for name, (dtype, shape) in layout.items()}
     if _HEADER.size + sum(in_bytes.values()) + _CHECKSUM_SIZE != len(data):

@@ -48,6 +48,7 @@ class _Live:
             mean=framing.mean,
             scale=framing.scale,
             window=framing.window,
+            span=framing.span,
             n_known=model.n_states,
             lag=self._lag,
             ratio=streamed if isinstance(streamed, _core.PooledRatio) else None,

@@ -14,6 +14,15 @@ from .features import Array
 from .pool import _log_normals
 
 
+def running_means(z: Array, span: int) -> Array:
+    """Mean of the last `span` rows of a sequence (T, d); NaN if not all are there."""
+    means = np.full(z.shape, np.nan)
+    for t in range(span - 1, len(z)):
+        rows = z[t - span + 1 : t + 1]
+        means[t] = np.nan if np.isnan(rows).any() else rows.mean(axis=0)
+    return means
+
+
 def gaussian_score(frames: Array, means: Array, covariances: Array, shares: Array) -> Array:
     """-log sum_i p_i N(y; mu_i, Sigma_i), (n,), up to the constant (D / 2) log 2 pi."""
     logs = _log_normals(frames, means, covariances) + np.log(shares)

@@ -1,4 +1,5 @@
-// From samples to frames: standardise; frame t is the samples t-window+1..t of its sequence.
+// From samples to frames: standardise; frame t is the samples t-window+1..t of its sequence, and if there is a span,
+// the mean of the samples t-span+1..t, or NaN if one of these is missing.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +15,13 @@ struct Framing {
   Vector mean;           // (d)
   Vector inverse_scale;  // (d)
   Index window = 1;
+  Index span = 0;
 
   Index n_columns() const { return mean.size(); }
-  Index frame_size() const { return window * mean.size(); }
+  Index window_size() const { return window * mean.size(); }
+  Index frame_size() const { return window_size() + (span > 0 ? mean.size() : 0); }
+  // Samples that a frame depends on.
+  Index reach() const { return std::max(window, span); }
 };
 
 // Reads the frames of concatenated sequences block by block, so that it never stores all windows.
@@ -33,7 +38,7 @@ class FrameReader {
 
   Index n_frames() const { return samples_.rows(); }
 
-  // frames (count, window * d) <- frames first..first+count-1, oldest sample first.
+  // frames (count, frame_size) <- frames first..first+count-1, oldest sample first.
   // A frame is missing if its window is incomplete or holds a NaN. It is marked and filled with zeros.
   void read(Index first, Index count, RowMatrix& frames, std::vector<char>& missing) const;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "drhmm/features/frames.hpp"
@@ -13,9 +14,9 @@ namespace drhmm {
 class SampleWindow {
  public:
   explicit SampleWindow(const Framing& framing)
-      : past_(static_cast<std::size_t>((framing.window - 1) * framing.n_columns())) {}
+      : past_(static_cast<std::size_t>((framing.reach() - 1) * framing.n_columns())) {}
 
-  // frame (window * d) <- the frame of a sample (d) dt steps after the last one. Stores nothing.
+  // frame (frame_size) <- the frame of a sample (d) dt steps after the last one. Stores nothing.
   // Returns false, and zeros, if the window is incomplete or the sample holds a NaN.
   bool frame(const Framing& framing, const double* sample, std::int64_t dt, double* frame) const {
     const Index d = framing.n_columns();
@@ -24,12 +25,14 @@ class SampleWindow {
       std::fill(frame, frame + framing.frame_size(), 0.0);
       return false;
     }
-    standardize(framing, sample, std::copy(past_.begin(), past_.end(), frame));
+    double* const newest = std::copy(past_.end() - (framing.window - 1) * d, past_.end(), frame);
+    standardize(framing, sample, newest);
+    if (framing.span > 0) mean(framing, newest, dt, newest + d);
     return true;
   }
 
   void push(const Framing& framing, const double* sample, std::int64_t dt) {
-    if (framing.window == 1) return;
+    if (past_.empty()) return;
     const Index d = framing.n_columns();
     if (dt > 1) n_past_ = 0;
     if (has_nan(sample, d)) {
@@ -38,7 +41,7 @@ class SampleWindow {
     }
     std::copy(past_.begin() + d, past_.end(), past_.begin());
     standardize(framing, sample, past_.data() + past_.size() - static_cast<std::size_t>(d));
-    n_past_ = std::min(n_past_ + 1, framing.window - 1);
+    n_past_ = std::min(n_past_ + 1, framing.reach() - 1);
   }
 
   void clear() { n_past_ = 0; }
@@ -52,6 +55,18 @@ class SampleWindow {
   }
 
  private:
+  // out (d) <- the mean over the span of the last samples, `newest` (d) the last of them.
+  void mean(const Framing& framing, const double* newest, std::int64_t dt, double* out) const {
+    const Index d = framing.n_columns();
+    const bool complete = n_past_ >= framing.span - 1 && (dt == 1 || framing.span == 1);
+    std::fill_n(out, d, complete ? 0.0 : std::numeric_limits<double>::quiet_NaN());
+    if (!complete) return;
+    const double* sample = past_.data() + past_.size() - static_cast<std::size_t>((framing.span - 1) * d);
+    for (Index k = 1; k < framing.span; ++k) {
+      for (Index j = 0; j < d; ++j) out[j] += *sample++;
+    }
+    for (Index j = 0; j < d; ++j) out[j] = (out[j] + newest[j]) / static_cast<double>(framing.span);
+  }
   static bool has_nan(const double* sample, Index d) {
     return std::any_of(sample, sample + d, [](double value) { return std::isnan(value); });
   }
@@ -59,7 +74,7 @@ class SampleWindow {
     for (Index j = 0; j < framing.n_columns(); ++j) out[j] = (sample[j] - framing.mean[j]) * framing.inverse_scale[j];
   }
 
-  std::vector<double> past_;  // (window - 1) * d
+  std::vector<double> past_;  // (reach - 1) * d
   Index n_past_ = 0;
 };
 

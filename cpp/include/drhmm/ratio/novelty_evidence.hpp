@@ -46,19 +46,21 @@ class NoveltyEvidence {
     return gaussians_.work_per_frame() + frame_size() * frame_size() / 2 + density_.n_centers() * (frame_size() + 1);
   }
   Index scratch_size(Index n) const {
-    return std::max(gaussians_.scratch_size(n) + n * n_states(), density_.scratch_size(n) + n * (frame_size() + 1));
+    return kScores * n +
+           std::max(gaussians_.scratch_size(n) + n * n_states(), density_.scratch_size(n) + n * (frame_size() + 1));
   }
 
-  void scores(const double* frames,      // (n, D)
-              Index n, double* scratch,  // (scratch_size(n))
-              double* out) const;        // (n, 2)
-  double log_evidence(double gaussian, double kernel) const;
+  // out (n) <- log w_* of frames (n, D)
+  void log_evidence(const double* frames, Index n, double* scratch, double* out) const;
 
   // The scores of many frames, (n, 2), and their log w_*, (n).
   RowMatrix scores_of(const ConstRows& frames, int n_threads) const;
   Vector log_evidence_of(const ConstRows& frames, int n_threads) const;
 
  private:
+  // out (n, 2) <- the scores of frames (n, D)
+  void scores(const double* frames, Index n, double* scratch, double* out) const;
+  double log_evidence_at(const double* scores) const;
   // -log sum_i p_i N_i from log densities (S)
   double mixture_score(const double* logs) const;
 

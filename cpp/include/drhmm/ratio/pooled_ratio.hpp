@@ -44,11 +44,12 @@ struct ContextMembers {
 class PooledRatio {
  public:
   // prior, shift (S). novelty: its evidence; if null, novelty has the rest that the kernels leave, at least floor, as
-  // in the paper.
+  // in the paper. trend: the evidence of frames with running means, if the framing has a span.
   PooledRatio(Framing framing, Vector prior, double least_ratio, double floor, Vector shift,
               std::optional<PoolMember<KernelEstimate>> kernels, std::optional<PoolMember<AdditiveTables>> additive,
               std::optional<PoolMember<ClassGaussians>> gaussians,
               std::shared_ptr<const NoveltyEvidence> novelty = nullptr,
+              std::shared_ptr<const NoveltyEvidence> trend = nullptr,
               std::optional<ContextMembers> context = std::nullopt);
 
   const Framing& framing() const { return framing_; }
@@ -74,7 +75,7 @@ class PooledRatio {
                   Rows out) const;
 
   // The same for given frames.
-  void frame_log_ratios(const double* frames,    // (n, D)
+  void frame_log_ratios(const double* frames,    // (n, frame_size)
                         const char* missing,     // (n)
                         const double* features,  // (n, F) of the context, if there is one
                         Index n,
@@ -90,11 +91,13 @@ class PooledRatio {
 
   template <class Use>
   void for_each_block(const ConstRows& samples, const std::vector<Index>& lengths, int n_threads, const Use& use) const;
+  const double* without_means(const double* frames, Index n, double* scratch) const;
+  void log_novelty(const double* frames, const double* with_means, Index n, double* scratch, double* out) const;
   void kernel_sums(const double* frames, Index n, bool single, double* scratch, double* values) const;
   void add_logs(double* estimates, Index n, double scale, double* total) const;
   void add_context(const ContextReader& reader, Index first, Index count, double* values, double* total) const;
   void add_densities(const double* frames, Index n, double* values, double* scratch, double* total) const;
-  void evidence(const double* frames, const char* missing, Index n, bool single, double* total, double* out,
+  void evidence(const double* with_means, const char* missing, Index n, bool single, double* total, double* out,
                 Index n_columns) const;
   void known(const double* frames, Index n, bool single, double* total, double* out, Index n_columns) const;
   void beside_known(double log_evidence, double* evidence) const;
@@ -109,7 +112,7 @@ class PooledRatio {
   std::optional<PoolMember<KernelEstimate>> kernels_;
   std::optional<PoolMember<AdditiveTables>> additive_;
   std::optional<PoolMember<ClassGaussians>> gaussians_;
-  std::shared_ptr<const NoveltyEvidence> novelty_;
+  std::shared_ptr<const NoveltyEvidence> novelty_, trend_;
   std::optional<ContextMembers> context_;
   Index work_per_frame_ = 0;
 };

@@ -37,7 +37,7 @@ struct Snapshot {
         n_states(streams.chain().n_states()),
         n_columns(streams.chain().n_columns()),
         n_samples_columns(streams.framing().n_columns()),
-        past_size((streams.framing().window - 1) * n_samples_columns),
+        past_size((streams.framing().reach() - 1) * n_samples_columns),
         context_size(streams.context() == nullptr ? 0 : streams.context()->history() * n_samples_columns),
         last_size(streams.context() == nullptr ? 0 : n_samples_columns),
         live(size(1)),
