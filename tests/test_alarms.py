@@ -360,6 +360,17 @@ class TestStreams:
             model.stream_batch(0, alarm=alarm)._restore(state)
 
 
+def test_printed_numbers_are_rounded(alarm):
+    episode = drhmm.live.alarms.Episode(0, 3, 9, 5, 31.922679910736, ((0, 2 / 3), ("b", 1 / 3)), "sum")
+    assert repr(episode) == (
+        "Episode(sequence=0, begin=3, end=9, peak=5, score=31.92, columns=((0, 0.6667), ('b', 0.3333)), cause='sum')"
+    )
+    assert re.fullmatch(
+        r"Alarm\(sum_level=[\d.]{1,6}, frame_level=[\d.]{1,6}, hold_off=30, false_alarms=1, per=1000, n_normal=\d+\)",
+        repr(alarm),
+    )
+
+
 class TestHealth:
     def test_quiet_data_like_those_of_the_levels_are_good(self, alarm):
         health = alarm.health(FRESH)

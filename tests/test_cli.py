@@ -399,6 +399,14 @@ class TestStream:
             name: strange["minute"][row] for name, row in rows.items()
         }
 
+    def test_events_say_whether_the_alarms_agree_with_the_promise(self, folder, columns):
+        rates = [rate + (500 if row % 12 < 2 else 0) for row, rate in enumerate(columns["heart rate"][:60])]
+        strange = {name: values[:60] for name, values in columns.items()} | {"heart rate": rates}
+        events = self.events(folder, stream_lines(strange, last=60), "--false-alarms", "1/200", "--hold-off", "2")
+        healthy = [event["healthy"] for event in events if event["event"] == "alarm begins"]
+        assert healthy[0]
+        assert not healthy[-1]
+
     @pytest.mark.quick
     def test_events_only(self, folder, columns):
         text, more = stream_lines(self.strange(columns), last=60), (*self.NAMED, *self.ALARM, "--lag", "2")

@@ -79,7 +79,7 @@ class LiveSequence:
         if name == "alarm ends":
             event |= {"begin": episode.begin, "end": episode.end, "peak": episode.peak} | self.times
         else:
-            event["alarm_sum"] = self.stream.alarm_sum
+            event |= {"alarm_sum": self.stream.alarm_sum, "healthy": self.stream.alarm_health.is_good}
         columns = {str(column): share for column, share in episode.columns}
         return event | {"cause": episode.cause, "score": episode.score, "columns": columns}
 

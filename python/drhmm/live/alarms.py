@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -31,8 +31,22 @@ ColumnShares: TypeAlias = "tuple[tuple[str | int, float], ...]"
 CAUSES = ("", "sum", "frame")
 
 
-@dataclass(frozen=True)
-class Episode:
+class _Rounded:
+    """A dataclass that prints numbers with four digits, and keeps all of them."""
+
+    def __repr__(self) -> str:
+        shown = [f"{own.name}={_rounded(getattr(self, own.name))}" for own in fields(self) if own.repr]  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _rounded(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_rounded, value))})"
+    return f"{value:.4g}" if isinstance(value, float) else repr(value)
+
+
+@dataclass(frozen=True, repr=False)
+class Episode(_Rounded):
     """One alarm in a sequence: time steps ``begin`` to ``end``, end excluded.
 
     ``peak`` is the time step of the highest evidence and ``score`` its `novelty_score`, at most 230. ``columns`` has
@@ -58,8 +72,8 @@ class Episode:
     cause: str = ""
 
 
-@dataclass(frozen=True)
-class AlarmHealth:
+@dataclass(frozen=True, repr=False)
+class AlarmHealth(_Rounded):
     """The number of alarms in quiet data, compared with the promise.
 
     Returned by `Alarm.health` and by streams.
@@ -101,8 +115,8 @@ class AlarmHealth:
         )
 
 
-@dataclass(frozen=True)
-class Alarm:
+@dataclass(frozen=True, repr=False)
+class Alarm(_Rounded):
     """Levels of evidence that normal time steps exceed at a chosen rate.
 
     Created by `Model.alarm`. An alarm begins when the cumulative sum of evidence for the unknown,
