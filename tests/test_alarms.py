@@ -22,7 +22,7 @@ from drhmm.cli.live_lines import Observation
 from drhmm.cli.live_sequences import LiveSequences
 from drhmm.data.times import frames_of
 from drhmm.datasets import FAULTS, sensors
-from drhmm.evidence.unknown import Excursions
+from drhmm.evidence.excursions import Excursions
 from drhmm.live.alarm_levels import make_alarm
 from drhmm.live.alarms import MARGIN, Alarm
 from drhmm.reference import novelty as reference

@@ -125,13 +125,15 @@ def test_known_states_are_recognised_as_without_novelty(fitted):
 
 def test_one_known_state_is_enough():
     fitted = DensityRatioHMM(novelty=True, **FAST).fit(X, np.zeros(400, dtype=int))
-    assert np.mean((fitted.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.97
+    assert (
+        np.mean((fitted.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.95
+    )  # the running mean stays strange for nine rows
     assert_array_equal(fitted.predict_proba(MIXED), np.ones((400, 1)))
 
 
 def test_one_known_state_without_labels():
     fitted = DensityRatioHMM(1, novelty=True, **FAST).fit(X)
-    assert np.mean((fitted.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.97
+    assert np.mean((fitted.novelty_proba(MIXED) > 0.5) == STRANGE) > 0.95
 
 
 def test_one_known_class_and_minus_one_for_the_rest():
@@ -239,7 +241,15 @@ class TestNothingLeft:
 
     @pytest.mark.parametrize("lag", [0, 1])
     def test_in_a_stream(self, lag):
-        arguments = {"mean": np.zeros(1), "scale": np.ones(1), "window": 1, "n_known": 2, "lag": lag, "ratio": None}
+        arguments = {
+            "mean": np.zeros(1),
+            "scale": np.ones(1),
+            "window": 1,
+            "span": 0,
+            "n_known": 2,
+            "lag": lag,
+            "ratio": None,
+        }
         live = _core.LiveStreams(chain=_core.Chain(np.full((3, 3), 1 / 3), np.full(3, 1 / 3)), **arguments)
         live.add(1)
         step = live.stepper()

@@ -109,8 +109,8 @@ def test_of_another_kind_is_refused(snapshot):
 
 def test_of_a_newer_format_is_refused(snapshot):
     newer = bytearray(snapshot)
-    newer[8:10] = (7).to_bytes(2, "little")
-    with pytest.raises(SnapshotError, match="has the format 7, this version of drhmm reads 6"):
+    newer[8:10] = (8).to_bytes(2, "little")
+    with pytest.raises(SnapshotError, match="has the format 8, this version of drhmm reads 7"):
         live.model("novelty").resume(signed(bytes(newer)))
 
 

@@ -161,7 +161,7 @@ class TestEveryVariant:
         samples, mean = random.normal(size=(n_frames, 3)) + 1e6, np.full(3, 1e6)
         centers, theta = random.normal(size=(n_centers, 3 * window)), random.normal(size=(n_centers, 4))
         ratio = variant.PooledRatio(
-            mean=mean, scale=np.ones(3), window=window, prior=np.full(4, 0.25), least_ratio=0.04, floor=0.01,
+            mean=mean, scale=np.ones(3), window=window, span=0, prior=np.full(4, 0.25), least_ratio=0.04, floor=0.01,
             shift=np.zeros(4), kernel=(centers, 1.3, theta, 1.0),
         )  # fmt: skip
         frames = reference_features.windows(samples - mean, np.array([n_frames]), window)
@@ -172,7 +172,7 @@ class TestEveryVariant:
 
     def test_kernels_far_away_are_exactly_zero(self, variant):
         ratio = variant.PooledRatio(
-            mean=np.zeros(1), scale=np.ones(1), window=1, prior=np.ones(1), least_ratio=0.0, floor=0.0,
+            mean=np.zeros(1), scale=np.ones(1), window=1, span=0, prior=np.ones(1), least_ratio=0.0, floor=0.0,
             shift=np.zeros(1), kernel=(np.zeros((1, 1)), 1.0, np.ones((1, 1)), 1.0),
         )  # fmt: skip
         estimates = ratio.estimates(np.array([[0.0], [37.0], [40.0], [1e150]]), [4])

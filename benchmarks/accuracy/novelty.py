@@ -27,7 +27,7 @@ from sklearn.svm import OneClassSVM
 from drhmm import DensityRatioHMM, recursion
 from drhmm.chain.unknown_state import Novelty
 from drhmm.datasets import FAULTS, blobs, moons, rings, sensors
-from drhmm.evidence.score_pvalues import ScoreTable, log_e
+from drhmm.evidence.score_pvalues import ScoreTable
 from drhmm.evidence.unknown import SCALES, blocks_of
 
 NOVELTY = Novelty(1e-3, 50.0)
@@ -108,9 +108,9 @@ def detect(name, train, labels, test, seed):
     score = -DETECTORS[name](train, seed).score_samples(test)
     table = ScoreTable.learn(held_out)
     most = NOVELTY.rate * NOVELTY.duration / (1 + NOVELTY.rate * NOVELTY.duration)
-    own = log_e(table.surprise(held_out))
+    own = table.log_e(held_out)
     scale = next((scale for scale in SCALES if filtered(scale * own).mean() <= most), SCALES[-1])
-    return score, filtered(scale * log_e(table.surprise(score)))
+    return score, filtered(scale * table.log_e(score))
 
 
 def left_out(samples, labels, seed):

@@ -356,6 +356,15 @@ inline void bind_ratio(py::module_& module) {
              py::arg("relative_rhos"), py::arg("n_threads") = 1, py::arg("with_estimates") = true,
              "Held-out squared loss, (sigmas, rhos, folds), and held-out estimates, (sigmas, rhos, n, S), of folds "
              "that follow one another in frames.");
+  module.def(
+      "log_e",
+      [](const TableArrays& table, const Array& scores) {
+        const ScoreTable own = score_table(table);
+        const Vector values = vector(scores, "scores");
+        const Vector logs = values.unaryExpr([&](double score) { return own.log_e(score); });
+        return Array(logs.size(), logs.data());
+      },
+      py::arg("table"), py::arg("scores").noconvert(), "log e(p) of scores, by the table of their p-values.");
   py::class_<NoveltyEvidence, std::shared_ptr<NoveltyEvidence>>(
       module, "NoveltyEvidence", py::module_local(), py::is_final(), complete(),
       "Evidence for the unknown: scores of frames, their p-values among normal frames, and e-values.")

@@ -126,6 +126,8 @@ class RegularizedGram:
 
 _Table = tuple[_Array, _Array, float, float]
 
+def log_e(table: _Table, scores: _Array) -> _Array: ...
+
 @final
 class NoveltyEvidence:
     def __init__(

@@ -17,8 +17,9 @@ from .data.columns import remembered_step
 from .data.labels import renamed
 from .data.sequences import Data, Rows, Sequences
 from .data.times import Step, StepSeconds
+from .evidence.excursions import Excursions
 from .evidence.pooled import PooledEvidence
-from .evidence.unknown import Excursions, NoveltyEvidence
+from .evidence.unknown import NoveltyEvidence
 from .features.frames import complete_rows
 from .system.calls import by_name
 

@@ -138,7 +138,7 @@ def pickled(random, n, d, s, b):
 
 def ratio_arguments(random, d, s, b, window):
     columns = d * window
-    arguments = {"mean": np.zeros(d), "scale": np.ones(d), "window": window, "prior": np.full(s, 1 / s)}
+    arguments = {"mean": np.zeros(d), "scale": np.ones(d), "window": window, "span": 0, "prior": np.full(s, 1 / s)}
     arguments |= {"least_ratio": 0.01, "floor": 0.01, "shift": np.zeros(s)}
     arguments |= {"centers": random.normal(size=(b, columns)), "sigma": 1.0, "theta": random.random((b, s))}
     arguments |= {"low": -np.ones(columns), "high": np.ones(columns), "intercept": np.zeros(s)}
@@ -201,7 +201,14 @@ def ratio(random, n, d, s, b):
 def streams(random, n, d, s, b):
     window, lag = int(random.integers(1, 3)), int(random.integers(0, 3))
     made = pooled_ratio(**ratio_arguments(random, d, s, b, window), **past_members(random, d, s))
-    arguments = {**chain(random, s), "mean": np.zeros(d), "scale": np.ones(d), "window": window, "n_known": s}
+    arguments = {
+        **chain(random, s),
+        "mean": np.zeros(d),
+        "scale": np.ones(d),
+        "window": window,
+        "span": 0,
+        "n_known": s,
+    }
     arguments |= {"lag": lag, "n": max(n, 1), "samples": random.normal(size=(max(n, 1), d))}
     arguments |= {"active": np.ones(max(n, 1), dtype=bool), "dt": np.ones(max(n, 1), dtype=np.int64), "n_threads": 2}
     arguments |= {"x": random.normal(size=d), "row": 0, "back": 0, "rows": [0]}
@@ -229,7 +236,7 @@ def stepping(random, n, d, s, b):
     """One frame after the other, by the function that streams call."""
     given = {**ratio_arguments(random, d, s, b, 1), **past_members(random, d, s)}
     made = pooled_ratio(**given) if random.random() < 0.5 else None
-    model = {"chain": _core.Chain(**chain(random, s)), "mean": np.zeros(d), "scale": np.ones(d), "window": 1}
+    model = {"chain": _core.Chain(**chain(random, s)), "mean": np.zeros(d), "scale": np.ones(d), "window": 1, "span": 0}
     model |= {"n_known": s, "lag": n % 3}
     arguments = {"x": random.normal(size=d), "dt": int(random.integers(1, 4))}
     arguments |= {"evaluate": lambda frames: np.zeros((len(frames), s))}
@@ -258,7 +265,13 @@ def normalized(random, n, d, s, b):
 def restored(random, n, d, s, b):
     """A state with anything in it."""
     lag, window = int(random.integers(0, 3)), int(random.integers(1, 3))
-    model = {"chain": _core.Chain(**chain(random, s)), "mean": np.zeros(d), "scale": np.ones(d), "window": window}
+    model = {
+        "chain": _core.Chain(**chain(random, s)),
+        "mean": np.zeros(d),
+        "scale": np.ones(d),
+        "window": window,
+        "span": 0,
+    }
     model |= {"n_known": s, "lag": lag}
     live = _core.LiveStreams(**model, ratio=None)
     live.add(2)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import _core
 from ..data.checks import Array, FrozenArrays
 
 #: Knots of a table, from the smallest value to the one exceeded by `TAIL` of all values.
@@ -92,27 +93,13 @@ class ScoreTable(FrozenArrays):
         least = LEAST_SPREAD * max(float(knots[-1] - knots[0]), abs(float(knots[-1])) * 1e-6, 1e-9)
         return cls(knots, pvalues, shape, max(spread, least))
 
-    def surprise(self, scores: Array) -> Array:
-        """Return -log p of scores."""
-        excess = np.maximum(scores - self.knots[-1], 0) / self.spread
-        tail = np.log1p(self.shape * excess) / self.shape if self.shape > 0 else excess
-        distinct, first = np.unique(self.knots, return_index=True)
-        inside = -np.log(np.interp(scores, distinct, self.pvalues[first]))
-        surprise: Array = np.where(scores > self.knots[-1], tail - np.log(self.pvalues[-1]), inside)
-        return surprise
+    def log_e(self, scores: Array) -> Array:
+        """Return log e(p) of scores, e(p) = (1 - p + p log p) / (p log^2 p).
+
+        The mean of e over uniform p is 1.
+        """
+        return _core.log_e(self.arrays(), np.ascontiguousarray(scores))
 
     def arrays(self) -> tuple[Array, Array, float, float]:
         """The arguments of the native core."""
         return self.knots, self.pvalues, self.shape, self.spread
-
-
-def log_e(surprise: Array) -> Array:
-    """Log e(p) from -log p: e(p) = (1 - p + p log p) / (p log^2 p).
-
-    The mean of e over uniform p is 1.
-    """
-    large, near_one = np.maximum(surprise, 1e-3), np.minimum(surprise, 1e-3)
-    exact = np.log(-np.expm1(-large) - large * np.exp(-large)) - 2 * np.log(large) + large
-    series = np.log(0.5 - near_one / 3 + near_one**2 / 8 - near_one**3 / 30) + near_one
-    logs: Array = np.where(surprise < 1e-3, series, exact)
-    return logs

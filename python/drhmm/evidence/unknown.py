@@ -15,8 +15,9 @@ import numpy.typing as npt
 from numpy.random import RandomState
 
 from .. import _core
-from ..data.checks import Array, FrozenArrays, Integers, Lengths, Steps
-from .score_pvalues import ScoreTable, highest_normal, log_e
+from ..data.checks import Array, FrozenArrays, Integers, Lengths
+from .excursions import Excursions
+from .score_pvalues import ScoreTable, highest_normal
 
 #: The most kernel centres of the density.
 MOST_CENTERS = 200
@@ -50,64 +51,8 @@ MOST_NUMBERS = 2**26
 #: Limit of distances, so that no square overflows; the native core has the same limit.
 FARTHEST = 1e100
 
-#: Limit of log w_* of one frame for alarms, as in streams with one state.
-HIGHEST = 230.0
-
 #: The most normal frames in the excursions of a model; the highest ones are kept.
 MOST_VALUES = 2**16
-
-
-@dataclass(frozen=True)
-class Excursions(FrozenArrays):
-    """Excursions of normal frames: log w_* wherever c_t is above 0, for alarms.
-
-    c_t = max(0, c_{t-1} + log w_*). Rows of ``places`` (n, 3) are excursions in order: sequence, first time step and
-    number of frames. ``values`` holds their log w_* one after the other. Some excursions no higher than ``least`` were
-    dropped. There were ``n_frames`` normal frames; ``n_outliers`` more were left out.
-    """
-
-    values: Array
-    places: Array
-    least: float
-    n_frames: int
-    n_outliers: int
-
-    @classmethod
-    def of(cls, log_evidence: Array, lengths: Lengths, dt: Steps | None = None, most: int | None = None) -> Excursions:
-        """Find excursions in log w_* of whole sequences; NaN frames do not count.
-
-        `dt` has the time steps before each row; at most `most` frames are kept, those of the highest excursions.
-        """
-        judged = np.isfinite(log_evidence)
-        is_normal = judged & ~(log_evidence > highest_normal(log_evidence[judged]))
-        values = np.where(is_normal, np.minimum(log_evidence, HIGHEST), 0.0)
-        walk, clock = np.empty(len(values)), np.arange(len(values)) if dt is None else np.cumsum(dt)
-        ends = np.cumsum(lengths)
-        for end, length in zip(ends, lengths, strict=True):
-            own = np.cumsum(values[end - length : end])
-            # max(0, c_{t-1} + x_t) is the walk above its lowest point so far, the start included.
-            walk[end - length : end] = own - np.minimum(np.minimum.accumulate(own), 0.0)
-        positive = walk > 1e-12
-        begins = positive.copy()
-        begins[1:] &= ~positive[:-1]
-        begins[ends[:-1]] |= positive[ends[:-1]]
-        first = np.flatnonzero(begins)
-        sequence = np.searchsorted(ends, first, side="right")
-        sizes = np.bincount(np.cumsum(begins)[positive] - 1, minlength=len(first))
-        heights = np.maximum.reduceat(np.append(walk, 0.0), first) if len(first) > 0 else np.empty(0)
-        chosen, least = np.ones(len(first), dtype=bool), 0.0
-        if most is not None and sizes.sum() > most:
-            order = np.argsort(-heights, kind="stable")
-            dropped = order[np.cumsum(sizes[order]) > most]
-            chosen[dropped], least = False, float(heights[dropped[0]])
-        start = clock[first] - clock[(ends - lengths)[sequence]] if len(first) > 0 else first
-        return cls(
-            values[positive][np.repeat(chosen, sizes)],
-            np.column_stack([sequence, start, sizes])[chosen].astype(np.float64),
-            least,
-            int(is_normal.sum()),
-            int(judged.sum() - is_normal.sum()),
-        )
 
 
 @dataclass(frozen=True)
@@ -183,11 +128,6 @@ class FrameEvidence(FrozenArrays):
         scores: Array = self._native.scores(np.ascontiguousarray(frames), n_threads)
         return scores
 
-    def surprise(self, frames: Array, n_threads: int = 1) -> Array:
-        """-log of the p-values of both scores, (n, 2)."""
-        scores = self.scores(frames, n_threads)
-        return np.column_stack([table.surprise(own) for table, own in zip(self.tables, scores.T, strict=True)])
-
     def log_evidence(self, frames: Array, n_threads: int = 1) -> Array:
         """Log w_*, (n,)."""
         logs: Array = self._native.log_evidence(np.ascontiguousarray(frames), n_threads)
@@ -203,10 +143,7 @@ class FrameEvidence(FrozenArrays):
         frames = np.clip(frames, -FARTHEST, FARTHEST)
         scores = self.scores(frames)
         logs = np.array(
-            [
-                scale * log_e(table.surprise(own))
-                for scale, table, own in zip(self.scales, self.tables, scores.T, strict=True)
-            ]
+            [scale * table.log_e(own) for scale, table, own in zip(self.scales, self.tables, scores.T, strict=True)]
         )
         belief = np.exp(logs - logs.max(axis=0))
         belief /= belief.sum(axis=0)
@@ -471,7 +408,7 @@ def learn_novelty(
         if not judged.any():
             scores, judged = densities.scores(frames, n_threads), own > 0
         tables = ScoreTable.learn(scores[judged, 0]), ScoreTable.learn(scores[judged, 1])
-        first, second = (log_e(table.surprise(values)) for table, values in zip(tables, scores[judged].T, strict=True))
+        first, second = (table.log_e(values) for table, values in zip(tables, scores[judged].T, strict=True))
 
         def everywhere(log_evidence: Array) -> Array:
             values = np.full(len(targets), np.nan)

@@ -16,12 +16,13 @@ from ..chain.durations import Durations
 from ..chain.transitions import Tempering
 from ..chain.unknown_state import Novelty
 from ..data.checks import LARGEST, Array, as_startprob, as_transmat, check_bool, check_integer, check_number, shown
+from ..evidence.excursions import Excursions
 from ..evidence.from_sources import Evidence, SourceEvidence
 from ..evidence.pool_members import KINDS, N_EDGES, AheadMember, ContextMember, Member
 from ..evidence.pooled import PooledEvidence
 from ..evidence.score_pvalues import LARGEST_SHAPE, N_KNOTS, ScoreTable
 from ..evidence.tunings import Tuning
-from ..evidence.unknown import Densities, Excursions, FrameEvidence, NoveltyEvidence
+from ..evidence.unknown import Densities, FrameEvidence, NoveltyEvidence
 from ..features.context import LONGEST_WINDOW, N_KERNELS, Context
 from ..features.frames import Framing
 
@@ -41,17 +42,8 @@ NOVELTY = Densities.AXES | {"knots": "2 knots", "pvalues": "2 knots"}
 #: The same of frames with running means; E numbers each.
 TREND = {name: letters.replace("D", "E").replace("C", "C2") for name, letters in NOVELTY.items()}
 
-#: Arrays with positive values.
-POSITIVE = (
-    "scale",
-    "prior",
-    "evidence_prior",
-    "novelty.shares",
-    "trend.shares",
-    "past.scale",
-    "context.spread",
-    "ahead.spread",
-)
+#: The last part of the names of arrays with positive values.
+POSITIVE = ("scale", "prior", "shares", "spread")
 
 #: Pairs of numbers of this evidence, one number per score.
 NOVELTY_PAIRS = ("shapes", "spreads", "scales")
@@ -272,7 +264,7 @@ def check_tensors(tensors: Mapping[str, Array], axes: Mapping[str, str], window:
             raise ValueError(f"{name} must be float64 of shape {shape}, found {values.dtype} of shape {values.shape}")
         if not np.isfinite(values).all() or (np.abs(values) > LARGEST).any():
             raise ValueError(f"{name} has a value that is not finite or above {LARGEST:g}")
-        if name in POSITIVE and not (values > 0).all():
+        if name.endswith(POSITIVE) and not (values > 0).all():
             raise ValueError(f"{name} must be positive")
     for name in ("prior", "evidence_prior"):
         as_startprob(tensors[name], sizes["S"], name)

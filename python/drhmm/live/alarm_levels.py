@@ -11,8 +11,8 @@ from .. import _core
 from ..data.checks import LARGEST, Array, check_number
 from ..data.times import as_step, frames_of
 from ..data.user_warnings import warn
+from ..evidence.excursions import HIGHEST, Excursions
 from ..evidence.score_pvalues import pareto_tail
-from ..evidence.unknown import HIGHEST, Excursions
 from .alarms import MARGIN, Alarm
 
 if TYPE_CHECKING:

@@ -34,18 +34,9 @@ _ALARM_SIZE, _WATCH_COUNTS, _WITNESSES = 6, 14, 4
 State = dict[str, npt.NDArray[Any]]
 
 
-def _layout(
-    n_rows: int,
-    lag: int,
-    watched: int,
-    n_columns: int,
-    n_states: int,
-    frame_size: int,
-    reach: int,
-    n_features: int,
-    history: int,
-) -> dict[str, tuple[str, tuple[int, ...]]]:
+def _layout(n_rows: int, lag: int, watched: int, sizes: tuple[int, ...]) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Dtype and shape of each array of a state, in the order of the bytes."""
+    n_columns, n_states, frame_size, reach, n_features, history = sizes
     kept = (n_rows, lag + 1)
     return {
         "live": ("?", (n_rows,)),
@@ -85,7 +76,7 @@ def pack(kind: str, model: Model, lag: int, state: State) -> bytes:
     )
     parts = [
         np.ascontiguousarray(state[name], dtype=dtype).tobytes()
-        for name, (dtype, _) in _layout(n_rows, lag, watched, *sizes).items()
+        for name, (dtype, _) in _layout(n_rows, lag, watched, sizes).items()
     ]
     content = header + b"".join(parts)
     return content + hashlib.sha256(content).digest()[:_CHECKSUM_SIZE]
@@ -116,7 +107,7 @@ def unpack(kind: str, model: Model, data: bytes) -> tuple[int, State]:
 
 
 def _read(data: bytes, n_rows: int, lag: int, watched: int, sizes: tuple[int, ...]) -> State:
-    layout = _layout(n_rows, lag, watched, *sizes)
+    layout = _layout(n_rows, lag, watched, sizes)
     in_bytes = {name: np.dtype(dtype).itemsize * math.prod(shape) for name, (dtype, shape) in layout.items()}
     if _HEADER.size + sum(in_bytes.values()) + _CHECKSUM_SIZE != len(data):
         raise SnapshotError("the snapshot is damaged: its size does not fit its header")
