@@ -37,7 +37,8 @@ for request in sys.stdin:
 def _server():
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process = subprocess.Popen([sys.executable, "-c", SERVER], text=True, **pipes)
-    atexit.register(process.kill)
+    atexit.register(process.wait)
+    atexit.register(process.kill)  # first, as the last one registered
     return process
 
 
