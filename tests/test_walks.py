@@ -54,7 +54,7 @@ def test_the_command_fit_passes_through_few_files(tmp_path):
     main(command)  # imports and makes what is made once
     files = walk(main, command)
     assert "cli/fit.py" in files
-    assert len(files) <= 45, files
+    assert len(files) <= 40, files
 
 
 def test_the_first_prediction_passes_through_few_files():

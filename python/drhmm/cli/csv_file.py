@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from ..data.checks import shown
+from ..data.times import as_step
 from ..system.progress import no_progress, progress_bar
-from . import values
 from .errors import InputError, NamesError
 
 #: Show a progress bar for files of more bytes.
@@ -23,8 +25,14 @@ LARGE = 50_000_000
 BLOCK = 1 << 17
 LONGEST_ROW = 1 << 26
 
+#: Words of truth-value columns, in lower case.
+TRUTHS = {"true": "1", "false": "0"}
+
+#: Words for missing values, in lower case.
+MISSING_WORDS = frozenset({"", "na", "nan", "null", "none"})
+
 #: Spellings of missing numbers for Arrow; Python reads others.
-MISSING = sorted({spelled for word in values.MISSING for spelled in (word, word.upper(), word.title(), "NaN")})
+MISSING = sorted({spelled for word in MISSING_WORDS for spelled in (word, word.upper(), word.title(), "NaN")})
 
 
 def arrow() -> Any:
@@ -74,7 +82,7 @@ class CsvFile:
             raise InputError("the file is empty", self._path)
         if not self._has_header:
             return [str(place + 1) for place in range(len(fields))], 0
-        if all(values.is_number(field) for field in fields):
+        if all(is_number(field) for field in fields):
             message = "the first line has numbers where names should be; use --no-header"
             raise InputError(message, self._path, line)
         names = header_names(fields, self._path, line)
@@ -249,3 +257,56 @@ def refuse_equal_names(names: Sequence[str], path: object, line: int | None = No
         if name in known:
             raise NamesError(f"two columns have the name {name!r}", path, line)
         known.add(name)
+
+
+def is_missing_text(text: str) -> bool:
+    """Test whether a field is missing."""
+    return text.strip().lower() in MISSING_WORDS
+
+
+def number(text: str) -> float:
+    """Parse a finite number, NaN if missing, else raise ValueError."""
+    if is_missing_text(text):
+        return math.nan
+    try:
+        value = float(TRUTHS.get(text.strip().lower(), text))
+    except ValueError:
+        value = math.nan
+    if math.isnan(value) or "_" in text:
+        raise ValueError(f"not a number: {shown(text)} (an empty field is a missing value)")
+    if math.isinf(value):
+        raise ValueError(f"an infinite value: {shown(text)}")
+    return value
+
+
+def is_number(text: str) -> bool:
+    """Test for a number, an infinity, a truth value or a missing field."""
+    try:
+        float(text)
+    except ValueError:
+        return is_missing_text(text) or text.strip().lower() in TRUTHS
+    return True
+
+
+def is_integer(text: str) -> bool:
+    """Test for an integer in its usual form."""
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 19 and (digits == "0" or digits[0] != "0")
+
+
+def checked_step(step: Any, name: str) -> float | None:
+    """Check the time of one step, a number or text with a unit; None if unknown."""
+    if isinstance(step, str):
+        with contextlib.suppress(ValueError):
+            step = float(step)
+    return as_step(step, name)
+
+
+def identity(value: Any) -> str:
+    """Return a sequence name as text or integer, equal for 1 in JSON and CSV."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f"not a sequence name: {shown(value)} (text or an integer)")
+    name = str(value).strip()
+    if not name:
+        raise ValueError("there is no sequence name")
+    return name

@@ -24,7 +24,7 @@ from ..judging.evaluation import SPOKEN, Evaluation
 from ..judging.number_of_states import select_states
 from ..judging.text_tables import share
 from ..model import METHODS, Model
-from . import values
+from .csv_file import is_missing_text
 from .errors import InputError
 from .output import check_html, check_target, say
 from .table_files import Table
@@ -147,7 +147,7 @@ def _measure(
 def _warn_of_odd_labels(y: Any) -> None:
     """Warn of labels that often mean unknown."""
     labels = [] if y is None else y.tolist()
-    odd = [label for label in labels if label == -1 or (isinstance(label, str) and values.is_missing(label))]
+    odd = [label for label in labels if label == -1 or (isinstance(label, str) and is_missing_text(label))]
     if odd:
         warn(
             f"the label {shown(odd[0])} in {labels.count(odd[0])} rows is a class here: leave fields of unknown labels "

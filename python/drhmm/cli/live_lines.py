@@ -15,8 +15,7 @@ from ..data.checks import Array, shown
 from ..data.columns import no_column
 from ..files.strict_json import unique_names
 from ..model import Model
-from . import values
-from .csv_file import header_names, listed
+from .csv_file import header_names, identity, is_number, listed, number
 from .errors import InputError, NamesError
 
 
@@ -93,7 +92,7 @@ class LineReader:
         sample = np.empty(len(self._features))
         for j, name in enumerate(self._features):
             try:
-                sample[j] = values.number(fields[self._places[name]])
+                sample[j] = number(fields[self._places[name]])
             except ValueError as problem:
                 raise self._error(str(problem), line, name) from None
         time = None if self._time is None else fields[self._places[self._time]].strip()
@@ -102,7 +101,7 @@ class LineReader:
 
     def _is_header(self, fields: Sequence[str], line: int) -> bool:
         """Whether the first line holds column names; an error if it is ambiguous."""
-        numbers = [values.is_number(field) for field in fields]
+        numbers = [is_number(field) for field in fields]
         if self._header or not any(numbers):
             return True
         names = [field.strip() for field in fields]
@@ -146,7 +145,7 @@ class LineReader:
         if self._sequence is None:
             return None
         try:
-            return values.identity(sequence)
+            return identity(sequence)
         except ValueError as problem:
             raise self._error(str(problem), line, self._sequence) from None
 

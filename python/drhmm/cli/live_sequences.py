@@ -21,8 +21,8 @@ from ..files.strict_json import strict_json
 from ..live.alarms import Alarm, Episode
 from ..live.streams import Stream
 from ..model import Model
+from .csv_file import identity
 from .live_lines import Observation
-from .values import identity
 
 VERSION = 2
 _FORMAT = "drhmm stream"

@@ -24,11 +24,11 @@ from ..files import model_file as io
 from ..files.atomic_write import reserve
 from ..live.alarms import Alarm
 from ..model import Model
+from .csv_file import checked_step
 from .errors import InputError, NamesError, one_line
 from .live_lines import LineReader, Observation
 from .live_sequences import LiveSequences
 from .output import check_target
-from .values import checked_step
 
 #: Seconds to wait for a reader after a signal.
 PATIENCE = 1.0

@@ -19,8 +19,20 @@ from ..data.times import TICKS
 from ..files.strict_json import unique_names
 from ..model import Model
 from ..tables.rows import narwhals, read_sequences, values_of
-from . import values
-from .csv_file import CsvFile, arrow, header_names, listed, opened, refuse_equal_names
+from .csv_file import (
+    MISSING_WORDS,
+    CsvFile,
+    arrow,
+    checked_step,
+    header_names,
+    is_integer,
+    is_missing_text,
+    is_number,
+    listed,
+    number,
+    opened,
+    refuse_equal_names,
+)
 from .errors import InputError
 
 #: Kinds of tables by file ending, with or without .gz for text.
@@ -82,7 +94,7 @@ class Table:
         if sequence is None and "sequence" not in known:
             sequence = self.lengths
         named: dict[str, Any] = {"label": label, "sequence": sequence, "time": options.time}
-        named |= {"features": options.features, "step": values.checked_step(options.step, "--step")}
+        named |= {"features": options.features, "step": checked_step(options.step, "--step")}
         with self.places():
             if model is None:
                 return Columns.to_learn_from(self.names, **named)
@@ -126,11 +138,11 @@ class Table:
             found = self._cast(column)
             if not np.isinf(found.to_numpy()).any():
                 return found
-        texts = [text for text in column.unique().to_pylist() if text is not None and not values.is_missing(text)]
-        if texts and not any(values.is_number(text) for text in texts):
+        texts = [text for text in column.unique().to_pylist() if text is not None and not is_missing_text(text)]
+        if texts and not any(is_number(text) for text in texts):
             return column
         try:
-            return _mapped(column, lambda text: values.number(text.replace(self._options.decimal, ".")))
+            return _mapped(column, lambda text: number(text.replace(self._options.decimal, ".")))
         except _FieldError as problem:
             raise self.error(str(problem), problem.row, name) from None
 
@@ -138,7 +150,7 @@ class Table:
         """Convert text to numbers by Arrow, or raise ArrowInvalid."""
         pyarrow, compute = arrow(), arrow().compute
         text = compute.utf8_trim_whitespace(column.cast(pyarrow.string()))
-        is_missing = compute.is_in(compute.utf8_lower(text), pyarrow.array(sorted(values.MISSING)))
+        is_missing = compute.is_in(compute.utf8_lower(text), pyarrow.array(sorted(MISSING_WORDS)))
         text = compute.if_else(is_missing, None, text)
         if self._options.decimal != ".":
             text = compute.replace_substring(text, self._options.decimal, ".")
@@ -288,7 +300,7 @@ def _labels(column: Any) -> Any:
     pyarrow = arrow()
     if _is_text(column):
         texts = {text.strip() for text in column.unique().to_pylist() if text is not None} - {""}
-        convert: Any = int if all(values.is_integer(text) for text in texts) else str
+        convert: Any = int if all(is_integer(text) for text in texts) else str
         return _mapped(column, lambda text: convert(text.strip()) if text.strip() else None)
     if pyarrow.types.is_floating(column.type):
         column = pyarrow.compute.if_else(pyarrow.compute.is_nan(column), None, column)

@@ -16,8 +16,7 @@ from ..data.labels import UNKNOWN, Codes, as_labels, bridged, encode
 from ..data.sequences import LEARNED_ROWS, Data, Rows, Sequences, numbered_by_appearance
 from ..evidence.calibration import bins_of, error_of
 from ..model import METHODS, Method, Model
-from .summary import labels_of
-from .text_tables import Shown, TextTable, lasting, printable, share
+from .text_tables import Shown, TextTable, labels_of, lasting, printable, share
 
 if TYPE_CHECKING:
     from ..estimator import DensityRatioHMM

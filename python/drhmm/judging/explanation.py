@@ -18,8 +18,7 @@ from ..evidence.pool_members import AHEAD
 from ..evidence.pooled import PooledEvidence
 from ..features.frames import random_state_of
 from ..learning.training_frames import QUANTILES, TYPICAL
-from .summary import column_names_of
-from .text_tables import Shown, TextTable, printable, share
+from .text_tables import Shown, TextTable, column_names_of, printable, share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

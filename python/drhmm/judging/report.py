@@ -20,8 +20,8 @@ from ..plotting.curves import roc_of_classes
 from ..plotting.style import literal
 from ..version import __version__
 from .evaluation import SMALLEST, Evaluation
-from .summary import Summary, column_names_of, mean_stays
-from .text_tables import TextTable, lasting, share
+from .summary import Summary, mean_stays
+from .text_tables import TextTable, column_names_of, lasting, share
 
 #: Most time steps of a picture, and time steps around an error.
 MOST_FRAMES = 1500

@@ -11,7 +11,7 @@ from ..data.checks import Array
 from ..data.columns import remembered_columns, step_as_text
 from ..evidence.pooled import PooledEvidence
 from ..learning.training_frames import QUANTILES, SCALE_REASON, TYPICAL, UNLABELLED
-from .text_tables import Shown, TextTable, lasting, printable, share, short
+from .text_tables import Shown, TextTable, column_names_of, labels_of, lasting, printable, share, short
 
 if TYPE_CHECKING:
     from ..live.streams import Stream
@@ -23,17 +23,6 @@ MOST_COLUMNS = 40
 #: The most states for showing all transitions, and the number of likeliest ones shown otherwise.
 MOST_SHOWN = 10
 LIKELIEST = 3
-
-
-def labels_of(model: Model) -> list[str]:
-    """Return the labels of the states as text."""
-    return [printable(label) for label in model.classes.tolist()]
-
-
-def column_names_of(model: Model) -> list[str]:
-    """Return the names of the columns, or their numbers."""
-    names = model.feature_names or [f"column {place}" for place in range(model.n_features)]
-    return [printable(name) for name in names]
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,17 @@ def printable(label: Any) -> str:
     return text if text.isprintable() else repr(text)
 
 
+def labels_of(model: Model) -> list[str]:
+    """Return the labels of the states as text."""
+    return [printable(label) for label in model.classes.tolist()]
+
+
+def column_names_of(model: Model) -> list[str]:
+    """Return the names of the columns, or their numbers."""
+    names = model.feature_names or [f"column {place}" for place in range(model.n_features)]
+    return [printable(name) for name in names]
+
+
 @dataclass(frozen=True)
 class TextTable:
     """A title, column names, and rows of text; the first column has the row names."""
