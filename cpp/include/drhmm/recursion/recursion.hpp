@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -45,9 +46,9 @@ class Recursion {
         is_careful_(static_cast<std::size_t>(capacity / kBlock), 0),
         weigher_(evidence_, group, columns_, facts.is_mixing,
                  (550 - kBlock * facts.bits) * MessageRange<Value, kN>::kLog2),
-        posteriors_(op, group, answers.posteriors, memory_.data()),
+        posteriors_(op, group, answers.posteriors, aligned(memory_.data())),
         range_(facts.is_mixing, op.n_states(), stride_) {
-    Value* at = memory_.data() + kBlock * columns_ + kLanes<double>;  // after the posteriors
+    Value* at = aligned(memory_.data()) + kBlock * columns_ + kLanes<double>;  // after the posteriors
     const auto take = [&](Index n) { return std::exchange(at, at + n); };
     messages = take(capacity * stride_);
     weights = take(capacity * columns_);
@@ -176,6 +177,12 @@ class Recursion {
   static constexpr bool kWeighsOnTheWay = kHeld && kN <= 4;
   using Weigher = BlockWeights<Value, kN>;
 
+  // The first of these numbers that begins a line of the cache: rows of registers do not straddle lines from there.
+  static Value* aligned(Value* memory) {
+    constexpr std::uintptr_t kLine = 64;  // bytes
+    const std::uintptr_t beyond = reinterpret_cast<std::uintptr_t>(memory) % kLine;
+    return memory + (kLine - beyond) % kLine / sizeof(Value);
+  }
   static Value top() { return same<Value>(0x1p500); }
   Index n_states() const { return kN > 0 ? kN : op_.n_states(); }
   Index n_columns() const { return kN > 0 ? kN : op_.n_columns(); }
