@@ -20,8 +20,8 @@ void run_group(Pass pass, const ChainFacts& facts, const Operator& op, const Evi
   warm_up = (warm_up + kBlock - 1) / kBlock * kBlock;
   // With many states the cache holds little more than the warm-up of a chunk, so chunks are long, but no longer than
   // memory that is kept between calls.
-  const Index longest = (op.n_states() <= 8 ? 4096 : 65536) / op.n_states() / kBlock * kBlock;
-  const Index chunk = is_smoothed ? std::min<Index>(longest, 4096) : kBlock;
+  const Index n_states = op.n_states(), room = n_states <= 8 ? 4096 : 65536 * 8 / kWidth<Value>;
+  const Index chunk = is_smoothed ? std::min<Index>(room / n_states / kBlock * kBlock, 4096) : kBlock;
   const Index capacity = is_smoothed ? chunk + warm_up : kBlock;
   Engine engine(facts, op, evidence, answers, group, edges, capacity);
   std::vector<Value> last(static_cast<std::size_t>(stride)), back(last), assumed(last), expected(last), before(last);
