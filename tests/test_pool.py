@@ -143,6 +143,7 @@ class TestNativePass:
                 mean=np.zeros(2),
                 scale=np.ones(2),
                 window=1,
+                span=0,
                 prior=np.full(2, 0.5),
                 least_ratio=0.1,
                 floor=0.1,
