@@ -151,7 +151,7 @@ class TestLevels:
 
     def test_normal_data_that_drift_from_what_the_model_knows(self, gaussian):
         normal = gaussian_rows(1) + 2.0
-        with pytest.raises(ValueError, match=r"no levels keep the promise on the normal data .* learn the model"):
+        with pytest.raises(ValueError, match=r"no levels keep the promise on the normal data .* learn it from"):
             gaussian.alarm(1, per=1000, normal=normal)
 
     def test_normal_data_that_are_not(self, gaussian):
@@ -441,7 +441,7 @@ class TestFiles:
         model.with_alarm(alarm).save(tmp_path / "model.drhmm")
         assert main(["info", str(tmp_path / "model.drhmm")]) == 0
         assert re.search(
-            r"alarm +1 false per 1,000 time steps, set on 3,000 normal ones; levels ", capsys.readouterr().out
+            r"alarm +1 false per 1,000 time steps, calibrated on 3,000 normal ones; levels ", capsys.readouterr().out
         )
         assert main(["info", str(tmp_path / "model.drhmm"), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["alarm"]["sum_level"] == alarm.sum_level

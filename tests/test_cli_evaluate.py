@@ -169,7 +169,7 @@ class TestEvaluate:
         y = (X[:, 0] > 0).astype(int)
         DensityRatioHMM(n_basis=20, random_state=0).fit(X, y).save(tmp_path / "model.drhmm")
         message = failed(["evaluate", tmp_path / "model.drhmm", folder / "data.csv"], capsys)
-        assert "the model remembers no column of labels: give --label COLUMN" in message
+        assert "the model stores no label column: give --label COLUMN" in message
 
 
 class TestRemembered:

@@ -458,7 +458,7 @@ class TestFit:
 
     def test_dates_that_nobody_can_read(self, make):
         table = self.table(make, when=["2026-03-02", *["3rd of March"] * 199])
-        with pytest.raises(ValueError, match=r"column 'when', row 1: not a time: '3rd of March' .* make dates of the"):
+        with pytest.raises(ValueError, match=r"column 'when', row 1: not a time: '3rd of March' .* convert the col"):
             dataframes.fit(DensityRatioHMM(**SETTINGS), table, label="truth", time="when", features=list(COLUMNS))
 
     def test_evaluate_uses_what_is_remembered(self, make):
@@ -476,7 +476,7 @@ class TestFit:
             dataframes.evaluate(fitted, table)
 
     def test_evaluate_asks_for_labels(self, model):
-        with pytest.raises(ValueError, match="the model remembers no column of labels: give label"):
+        with pytest.raises(ValueError, match="the model stores no label column: give label"):
             dataframes.evaluate(model, pd.DataFrame(COLUMNS))
 
     def test_a_column_of_text_is_named_with_its_first_value(self, make):

@@ -129,7 +129,7 @@ def test_a_column_of_dates_among_samples_is_named_with_the_way_out(data, only):
 @pytest.mark.parametrize("only", [True, False])
 @pytest.mark.parametrize("make", [lambda df: df, pl.from_pandas, pa.Table.from_pandas])
 @pytest.mark.parametrize(
-    ("unit", "words"), [("M8[us]", ""), ("m8[us]", ", make seconds of it with .dt.total_seconds()")]
+    ("unit", "words"), [("M8[us]", ""), ("m8[us]", ", convert it to seconds with .dt.total_seconds()")]
 )
 def test_no_table_makes_samples_of_times(data, only, make, unit, words):
     X, y = data

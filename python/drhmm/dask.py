@@ -218,7 +218,7 @@ def predict(
     )
     sequence, time = columns.sequence, columns.time
     if sequence is None:
-        raise ValueError("the model remembers no sequence column: give sequence")
+        raise ValueError("the model stores no sequence column: give sequence")
     if time is not None and columns.step is None:
         raise ValueError("the model does not know the time of one step: give step")
     options: dict[str, Any] = {

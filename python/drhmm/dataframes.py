@@ -217,7 +217,7 @@ def evaluate(
     if column is None and "label" in remembered_columns(fitted):
         raise ValueError("label: an evaluation needs true labels, name their column with label=")
     if column is None:
-        raise ValueError("the model remembers no column of labels: give label")
+        raise ValueError("the model stores no label column: give label")
     sequences, columns = read_rows(
         fitted, frame, label=column, sequence=sequence, time=time, step=step, features=features
     )

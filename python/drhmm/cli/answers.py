@@ -61,7 +61,7 @@ def evaluate(options: argparse.Namespace) -> None:
     model = io.load(options.model)
     label = options.label or remembered_columns(model).get("label")
     if label is None:
-        raise ValueError("the model remembers no column of labels: give --label COLUMN")
+        raise ValueError("the model stores no label column: give --label COLUMN")
     table = Table(options)
     columns = table.columns(model, label)
     sequences, _, labels, kept = table.load(columns, [] if columns.sequence is None else [columns.sequence])

@@ -249,7 +249,7 @@ def as_array(values: Any) -> Any:
         return values
     names = column_names(values) or ()
     if hasattr(values, "select") and not hasattr(values, "iloc"):
-        # polars makes numbers of times, and Arrow raises errors of its own.
+        # polars converts times to numbers, and Arrow raises its own errors.
         _refuse_text_and_times([np.asarray(values[name][:1]) for name in names if names.count(name) == 1], names)
     array = np.asarray(values)
     if array.dtype.kind in "OUSMm" and array.ndim == 2:
@@ -272,7 +272,7 @@ def _refuse_text_and_times(columns: Iterable[npt.NDArray[Any]], names: Sequence[
                 )
             if isinstance(value, date | timedelta | np.datetime64 | np.timedelta64):
                 is_duration = isinstance(value, timedelta | np.timedelta64)
-                seconds = "make seconds of it with .dt.total_seconds(), " if is_duration else ""
+                seconds = "convert it to seconds with .dt.total_seconds(), " if is_duration else ""
                 raise ValueError(
                     f"column {name!r} holds times, {value!s} at row {row}, and samples are numbers: leave it out, "
                     f"{seconds}or name it as the times of rows, in drhmm.dataframes.fit(estimator, df, time={name!r})"

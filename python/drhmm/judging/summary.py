@@ -109,8 +109,9 @@ def _learned(model: Model) -> TextTable:
     alarm = model.own_alarm
     if alarm is not None:
         levels = f"levels {alarm.sum_level:.3g} (sum) and {alarm.frame_level:.3g} (one time step) nats"
-        asked = f"{alarm.false_alarms:g} false per {alarm.per:,g} time steps, set on {alarm.n_normal:,} normal ones"
-        rows.append(["alarm", f"{asked}; {levels}; ends after {alarm.hold_off:,} time steps"])
+        asked = f"{alarm.false_alarms:g} false per {alarm.per:,g} time steps"
+        normal = f"calibrated on {alarm.n_normal:,} normal ones"
+        rows.append(["alarm", f"{asked}, {normal}; {levels}; ends after {alarm.hold_off:,} time steps"])
     return TextTable("columns and evidence", ["", ""], rows)
 
 

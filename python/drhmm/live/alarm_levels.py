@@ -28,7 +28,7 @@ N_PEAKS = 40
 #: Extrapolate if fewer false alarms than this are expected in the normal data.
 REACH = 10
 
-#: A span after which no long alarm counts again.
+#: A span so long that no alarm counts twice.
 NEVER = 1 << 53
 
 #: Factor of the levels in the search.
@@ -82,7 +82,7 @@ def make_alarm(
     if not health.is_good:
         raise ValueError(
             f"no levels keep the promise on {source} ({health.n_alarms} alarms in {health.n_steps} time steps, "
-            f"{health.expected:.3g} asked for): many of them are evidence for the unknown; learn the model from data "
+            f"{health.expected:.3g} asked for): many of them look unknown to the model; learn it from data "
             "like these"
         )
     if 0 < n_most < expected:

@@ -95,7 +95,7 @@ def _samples(frame: nw.DataFrame[Any], names: Sequence[str]) -> npt.NDArray[Any]
             what = "text" if isinstance(first, str) else dtype
             error = TableError(
                 f"column {name!r} holds {dtype}, such as {shown(first)}, and samples are numbers: name it as the "
-                "label, the sequence or the time, leave it out with features=, or make numbers of it",
+                "label, the sequence or the time, leave it out with features=, or convert it to numbers",
                 on_command_line=f"the column holds {what}, such as {shown(first)}, and features are numbers: name it "
                 f"with {option}, or name the others with --features",
             )
@@ -137,7 +137,7 @@ def times_of(series: nw.Series[Any]) -> npt.NDArray[Any]:
         return exact([_moment(value, row, series.name) for row, value in enumerate(series.to_list())])
     if not dtype.is_numeric():
         held = getattr(series.to_native(), "dtype", dtype) if dtype == nw.Unknown else dtype
-        remedy = "; make dates of it with .dt.to_timestamp()" if str(held).startswith("period") else ""
+        remedy = "; convert it to dates with .dt.to_timestamp()" if str(held).startswith("period") else ""
         raise TableError(f"column {series.name!r} holds {held}, and times are numbers or dates{remedy}")
     times = np.asarray(series.to_numpy(), dtype=np.float64)
     if not np.isfinite(times).all():
@@ -157,7 +157,7 @@ def _moment(value: Any, row: int, name: str) -> Any:
     try:
         return moment(value)
     except ValueError as problem:
-        remedy = "make dates of the column first, for example with pandas.to_datetime"
+        remedy = "convert the column to dates first, for example with pandas.to_datetime"
         raise TableError(f"{problem}; {remedy}", name, row, on_command_line=str(problem)) from None
 
 
