@@ -123,8 +123,8 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     Unlabelled data
         How EM learns where labels are missing.
     n_init : int
-        Starts of EM that run to the end. The result with the largest gain is kept: the mean log likelihood
-        of a time step over that of independent time steps.
+        Starts of EM that run to the end. The result with the largest gain is kept: the mean log likelihood of a time
+        step, less that of independent time steps.
     max_iter, tol : int, float
         EM ends after `max_iter` iterations, or when the posteriors of a time step change by less than `tol` on average.
     transmat_init : array of shape (S, S), optional

@@ -204,7 +204,7 @@ class Model(Inference):
 
         Notes
         -----
-        The past has the evidence of earlier time steps, through the chain; the future is the change of the log odds
+        The past is the evidence of earlier time steps, carried by the chain; the future is the change of the log odds
         by later ones. For the time step itself, columns have Shapley values: the change of the log ratio of typical
         frames when the column takes its value, on average over all orders of the columns. They are exact for up to nine
         columns, and from 64 orders for more (fewer beyond 75), where they still sum to the log ratio.
@@ -304,7 +304,7 @@ class Model(Inference):
             Samples of normal operation that the model did not learn from, with `lengths`, `sequence_id` and `dt` as in
             `predict_proba`. By default the training frames count as normal, each judged without its own block.
         step : float, str, timedelta or numpy.timedelta64, optional
-            The time of one step: seconds, a duration, or text such as "10s"; by default that of training, if known.
+            The time of one step: seconds, a duration, or text such as "10s"; by default that of the training data.
         """
         evidence = self._novelty_evidence
         excursions, source = evidence.excursions, "the training data"

@@ -136,7 +136,7 @@ class CsvFile:
             for part in pyarrow.csv.open_csv(watched, reading, parsing, converting):
                 end = n_rows + part.num_rows
                 if end > len(samples):
-                    # Memory that is not written is free, and Arrow reads ahead.
+                    # Be generous: unwritten memory is free, and Arrow reads ahead of these rows.
                     grown = np.empty((int(4 * end / watched.share), len(numbers)))
                     grown[:n_rows] = samples[:n_rows]
                     samples = grown

@@ -171,7 +171,7 @@ def empty_result(frame: pd.DataFrame, model: Model, options: dict[str, Any]) -> 
 
 
 def _taken(frame: pd.DataFrame, order: npt.NDArray[np.int64]) -> pd.DataFrame:
-    """Return rows in an order, without a copy if it is theirs."""
+    """Return rows in the given order, without a copy if they already have it."""
     return frame if (np.diff(order) == 1).all() else frame.iloc[order]
 
 

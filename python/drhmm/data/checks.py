@@ -34,7 +34,7 @@ LARGEST = 1e100
 
 MOST_THREADS = 4096
 
-#: The rows of a block of work in the native core: more threads than blocks have nothing to do.
+#: Rows in a block of work of the native core; threads beyond the number of blocks would be idle.
 BLOCK = 256
 
 #: The most steps of the chain between two frames; JSON and float64 hold such integers exactly.

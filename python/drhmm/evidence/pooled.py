@@ -22,7 +22,7 @@ from .unknown import NoveltyEvidence
 #: Upper bound of the floor: with many classes, a higher one would hide a single class.
 LARGEST_LEAST_RATIO = 0.5
 
-#: Summed features of a frame without a centre nearby: those of one centre at three kernel widths.
+#: A frame has no centre nearby if its features sum to less than that of one centre at three kernel widths.
 NEAR = math.exp(-4.5)
 
 

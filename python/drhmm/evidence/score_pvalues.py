@@ -22,8 +22,8 @@ LEAST_SPREAD = 1e-3
 #: The largest share of outliers among normal values.
 MOST_OUTLIERS = 0.01
 
-#: The widest gap between high values of a tail: the rank times the difference of log expected numbers. In a tail that
-#: fits, gaps are exponential with mean 1. Of 1,500 clean sets, 6 had a wider one; with .5 % outliers, at least 65.
+#: The widest gap between neighbours among the highest values: rank times difference of log expected numbers. If the
+#: tail fits, gaps are exponential with mean 1. Of 1,500 clean sets, 6 had a wider one; with .5 % outliers, at least 65.
 WIDEST_GAP = 15.0
 
 

@@ -29,8 +29,8 @@ JUDGES = 2000
 #: Candidate exponents of e-values, the largest first.
 SCALES = 2.0 ** -np.arange(7)
 
-#: Samples of a running mean. It needs states that last this many times as long, a mean autocorrelation of neighbours of
-#: at least this much, and this many rows for each of its columns.
+#: Samples of a running mean; and its conditions: the least mean stay as a multiple of it, the least mean
+#: autocorrelation of neighbours, and the fewest rows per column.
 SPAN = 10
 SHORTEST_STAY = 10
 LEAST_CORRELATION = 0.1
@@ -136,9 +136,9 @@ class FrameEvidence(FrozenArrays):
     def by_column(self, frames: Array, n_columns: int) -> Array:
         """Attribute log w_* of frames (n, D) to the columns of a sample, (n, d).
 
-        A squared distance is the sum of (y - mu)_j (Sigma^-1 (y - mu))_j. Gaussians have that to the likeliest state,
-        kernels the mean of those to the centres, weighted by their shares in the density. The positive sums of the
-        numbers of a column are scaled to the share of the score in log w_*.
+        A squared distance is the sum of (y - mu)_j (Sigma^-1 (y - mu))_j. Gaussians use the distance to the likeliest
+        state, kernels the mean over the centres, weighted by their shares in the density. The terms of a column are
+        added up, and positive sums are scaled to the share of the score in log w_*.
         """
         frames = np.clip(frames, -FARTHEST, FARTHEST)
         scores = self.scores(frames)

@@ -22,7 +22,7 @@ LONGEST_WINDOW = 2**20
 #: The most columns of samples and statistics. Above it, drop the longest windows, then log changes, then log spreads.
 MOST_STATISTICS = 120
 
-#: The most columns with statistics, evenly spread among all; convolutions read any.
+#: The most columns with statistics, evenly spread among all; convolutions can read any column.
 MOST_COLUMNS = 200
 
 #: Convolutions: 84 patterns of nine taps at each of three dilations, on signed sums of at most nine columns.

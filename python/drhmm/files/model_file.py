@@ -75,7 +75,7 @@ def to_bytes(model: Model) -> bytes:
     """Serialise a model to bytes."""
     from safetensors.numpy import save as serialize
 
-    # The checksum comes first: a replacement finds its first occurrence.
+    # Put the checksum first: `str.replace` below must find it before any other text.
     metadata = {
         "checksum": _NO_CHECKSUM,
         "format_version": FORMAT_VERSION,

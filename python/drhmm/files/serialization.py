@@ -39,7 +39,7 @@ TEMPERED = {"untempered.transmat": "S S", "untempered.startprob": "S", "untemper
 EXCURSIONS = {"values": "values", "places": "places 3"}
 NOVELTY = Densities.AXES | {"knots": "2 knots", "pvalues": "2 knots"}
 
-#: The same of frames with running means; E numbers each.
+#: The same for frames with running means, of E numbers each.
 TREND = {name: letters.replace("D", "E").replace("C", "C2") for name, letters in NOVELTY.items()}
 
 #: The last part of the names of arrays with positive values.

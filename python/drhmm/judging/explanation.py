@@ -305,7 +305,7 @@ def _by_column(piece: _Piece, one: int, other: int, random: np.random.RandomStat
             without = np.flatnonzero(~masks[:, column])
             shares[column] = of_size[sizes[without]] @ (values[without + (1 << column)] - values[without])
         return float(values[0]), shares
-    # Draw other orders for each typical sample: the sum of the shares is exact for any orders.
+    # Draw new orders for each typical sample: the shares add up for any orders.
     no_history = piece.model.evidence.history == 0
     n_orders = max(8, min(N_ORDERS, FEWER_ORDERS * 150 // n)) if no_history else N_ORDERS // 4
     n_orders = -(-n_orders // len(samples))

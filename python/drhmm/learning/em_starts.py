@@ -25,7 +25,7 @@ from .training_frames import TrainingFrames
 
 #: Frames on either side in the averages of features for k-means; 0 is plain k-means.
 CONTEXTS = (10, 0, 3, 30)
-#: Widths of features for k-means over that of the kernels of EM: narrow ones separate close clusters.
+#: Kernel widths for k-means, as multiples of the width in EM: narrow kernels separate close clusters.
 WIDTHS = (1.0, 0.5, 0.25, 0.125)
 #: Runs of k-means for each context and width.
 REPEATS = 3

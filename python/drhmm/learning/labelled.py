@@ -286,7 +286,7 @@ def with_novelty(
 
 
 def _lasts(model: Model, targets: Array, training: TrainingFrames) -> bool:
-    """Whether states last and neighbours in a state are alike, as means need it."""
+    """Whether states last and neighbours are alike enough for running means."""
     samples = training.frames[:, -model.n_features :]
     residuals = samples - targets @ (targets.T @ samples / np.maximum(targets.sum(axis=0), 1e-300)[:, None])
     first = np.flatnonzero(np.diff(training.rows) == 1)

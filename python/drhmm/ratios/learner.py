@@ -204,7 +204,7 @@ class Task:
 
     @property
     def typical_frames(self) -> Array:
-        """The drawn frames of positive weight, or all such frames without a drawn one."""
+        """The drawn frames of positive weight; all such frames if none was drawn."""
         judged = self.judged
         frames: Array = judged.frames[judged.weights > 0]
         return frames if len(frames) > 0 else self.frames[self.weights > 0]
@@ -250,7 +250,7 @@ class Updates(Protocol):
     def trained(self, targets: Array, hold_out: bool) -> list[Trained]:
         """Return the members after the last soft labels.
 
-        Without `hold_out`, only those that took part in EM.
+        Without `hold_out`, return only those that took part in EM.
         """
         ...
 

@@ -13,7 +13,7 @@ from ..features.frames import choose_centers, median_distance, random_state_of
 from ..tuning.kernel_search import DEFAULT_RHO, DEFAULT_SIGMA, SIGMA_GRID, pull
 from .learner import as_training, check_fitted, check_masses, check_width
 
-#: Larger than for posteriors: a ratio of densities has no upper bound, and leave-one-out favours its peaks too much.
+#: Values of rho, larger than for posteriors: a ratio has no upper bound, and leave-one-out overrates its peaks.
 RHO_GRID = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
 
 

@@ -15,7 +15,7 @@ from .pool import _log_normals
 
 
 def running_means(z: Array, span: int) -> Array:
-    """Mean of the last `span` rows of a sequence (T, d); NaN if not all are there."""
+    """Mean of the last `span` rows of a sequence (T, d); NaN if one is missing."""
     means = np.full(z.shape, np.nan)
     for t in range(span - 1, len(z)):
         rows = z[t - span + 1 : t + 1]
@@ -78,8 +78,8 @@ def pooled(log_es: Sequence[Array], scales: Sequence[float], joint: float = 1.0)
 def episodes(log_evidence: Array, levels: tuple[float, float], hold_off: int, margin: float) -> list[tuple[int, int]]:
     """Begin and end of alarms, end excluded.
 
-    The sum c_t = max(0, c_{t-1} + log w_*), limited to `margin` above its level, or one frame is above its level. Such
-    frames belong to one episode if they are at most `hold_off` apart.
+    A frame is high if the sum c_t = max(0, c_{t-1} + log w_*), limited to `margin` above its level, or its own log w_*
+    is above its level. High frames belong to one episode if they are at most `hold_off` apart.
     """
     total, above = 0.0, []
     for t, value in enumerate(log_evidence):
