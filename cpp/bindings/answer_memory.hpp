@@ -51,7 +51,7 @@ class AnswerMemory {
   };
 
   // Never destroyed: Python may free arrays after this library is done. If another thread uses it, or did when the
-  // process forked, callers do without it instead of waiting.
+  // process forked, callers allocate instead of waiting.
   static Kept& kept() {
     static Kept* const all = new Kept;
     return *all;

@@ -21,7 +21,7 @@ namespace drhmm::bindings {
 
 namespace {
 
-// The chain of a model with durations. Rows of transmat (S, S) without the diagonal say where a state leads.
+// The chain of a model with durations. Off its diagonal, transmat (S, S) says where a state leads.
 StageRules stage_rules(const ConstRows& transmat, const Steps& sizes, const Array& stay, const Array& skip, double rate,
                        double keep, const std::optional<Array>& back) {
   const Index n = transmat.rows();

@@ -1,6 +1,6 @@
-// Tells, before the native core is loaded, whether this interpreter can run it, and which variant the processor can
-// run. It is built for any processor and uses only Python's C interface, so it is safe everywhere: pybind11 waits for
-// ever in a second interpreter of Python 3.11.
+// Checks, before the native core is loaded, whether this interpreter can run it, and which variant the processor can
+// run. It is built for any processor and uses only Python's C interface, so it is safe everywhere: pybind11 hangs in a
+// second interpreter of Python 3.11.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -32,7 +32,7 @@ class ChainEngine {
 
 namespace {
 
-// Quick: the operator of groups, and of whole sequences of up to three states; General: that of everything else.
+// Quick: the operator for groups of stretches, and for whole sequences of up to three states; General: for the rest.
 // make_logs: makes an operator with logarithms, or StayRules, for the first best path.
 template <class Quick, class General, class MakeLogs>
 class ChainEngineOf final : public ChainEngine {

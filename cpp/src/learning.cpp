@@ -140,7 +140,7 @@ class SmoothingLoss {
       const double scale = 1 / std::max(total, kLeast);
       for (Index i = 0; i < size(); ++i) own[i] *= scale;
       double& posterior = own[codes[t]];
-      // One logarithm for as many frames as the product of their posteriors has room for.
+      // Take one logarithm of a product of posteriors, of as many frames as fit in double.
       if (product < kSmall || posterior < kSmall) {
         loss -= std::log(product) + std::log(std::max(posterior, kLeast));
         product = 1;

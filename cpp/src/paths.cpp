@@ -28,7 +28,7 @@ bool draw_path(const double* filtered, const StepMatrices& steps, Index begin, I
       cumulative[static_cast<std::size_t>(i)] = total;
     }
     if (!(total >= kTooLittle)) return false;
-    // Impossible states add nothing, so that they are never the first above the mark.
+    // Impossible states add nothing, so they never cross the mark.
     const auto found = std::upper_bound(cumulative.begin(), cumulative.end(), uniform[t] * total);
     path[t] = std::min<Index>(found - cumulative.begin(), n - 1);
   }

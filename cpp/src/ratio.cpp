@@ -321,7 +321,7 @@ const double* PooledRatio::without_means(const double* frames, Index n, double* 
   return own;
 }
 
-// out (n) <- log w_* of frames (n, D) and of the same with running means: of these if there are any.
+// out (n) <- log w_* of frames (n, D): with their running means where these are complete, without them elsewhere.
 void PooledRatio::log_novelty(const double* frames, const double* with_means, Index n, double* scratch,
                               double* out) const {
   const auto has_mean = [&](Index k) { return trend_ && !std::isnan(with_means[(k + 1) * framing_.frame_size() - 1]); };
@@ -343,7 +343,7 @@ void PooledRatio::kernel_sums(const double* frames, Index n, bool single, double
 
 // total (n, S) += kappa log max(q_i / prior_i, least_ratio) of posterior estimates q (n, S). Overwrites q.
 void PooledRatio::add_logs(double* estimates, Index n, double scale, double* total) const {
-  // Kernels underflow far from all centres. Sums of the remains depend on the order of addition, so they count as 0.
+  // Kernels underflow far from all centres. The remainder depends on the order of addition, so it counts as 0.
   constexpr double kLeastCertain = 1e-290;
   const double least = std::max(least_ratio_, kLeastCertain);
   const Index s = n_states();

@@ -150,7 +150,7 @@ void Streams::commit(const RowSamples& step, const double* evidence) {
   }
 }
 
-// Takes the evidence of a sample before the window has it, and keeps its frame if the evidence is among the highest.
+// Feeds evidence to the alarm, and keeps the frame if it is among the highest. Call it before the window moves on.
 void Streams::watch(Row& row, double evidence, const double* sample, std::int64_t dt) const {
   const int place = row.watch.step(*levels_, evidence, dt);
   if (row.watch.ended.is_on()) std::swap(row.witnesses, row.ended_witnesses);
@@ -159,7 +159,7 @@ void Streams::watch(Row& row, double evidence, const double* sample, std::int64_
   row.window.frame(framing_, sample, dt, row.witnesses.data() + place * framing_.frame_size());
 }
 
-// answer (n_known) <- posterior (S) given a known state; false if the total of these is too small.
+// answer (n_known) <- posterior (S) given that the state is known; false if known states have too little probability.
 bool Streams::among_known(const double* posterior, double* answer) const {
   constexpr double kSmallest = 1e-290;
   double known = 1;

@@ -33,7 +33,7 @@ template <int N>
 class Dense {
  public:
   static constexpr int kStates = N;
-  // Of one message, where N is 0, at a time.
+  // Registers of one message that are computed at a time, where N is 0.
   static constexpr int kMostRegisters = kLanes<double> < 16 ? 16 / kLanes<double> : 1;
 
   // transmat (S, S), or its logarithms for best paths
@@ -100,7 +100,7 @@ class Dense {
           candidates[i] = scores[i] + by_first()[i * N + j];
           most = i == 0 || candidates[i] > most ? candidates[i] : most;
         }
-        // Counts the states before the best one by signs of differences: a branch could not be predicted.
+        // Counts the states before the best one by signs of differences: branches would be mispredicted.
         std::uint64_t origin = 0, is_before = 1;
         for (int i = 0; i < N - 1; ++i) origin += is_before &= sign_bit(candidates[i] - most);
         next[j] = most + w[j];
@@ -116,7 +116,7 @@ class Dense {
       for (Index j = 0; j < n_states(); ++j) sums[i * n_states() + j] += before[i] * after[j];
     }
   }
-  // Calls use(k, i, j, factor): sums[k] * factor is a number of transitions from column i to column j.
+  // Calls use(k, i, j, factor): sums[k] * factor is the expected number of transitions from column i to j.
   template <class Use>
   void for_each_count(const Use& use) const {
     for (Index i = 0; i < n_states(); ++i) {

@@ -41,7 +41,7 @@ struct Square {
   static RowMatrix doubles(const NumberMatrix<Scaled>&) { return RowMatrix(0, 0); }
 };
 
-// Longer gaps extend them without a lock, which a fork could copy while it is held.
+// Longer gaps extend them without a lock: a fork could copy one that is held.
 template <class Number>
 class Powers {
  public:

@@ -15,7 +15,7 @@
 
 namespace drhmm {
 
-// Stretches in one value.
+// The number of stretches in one value.
 template <class Value>
 constexpr int kWidth = std::is_same_v<Value, Lanes<double>> ? kLanes<double> : 1;
 

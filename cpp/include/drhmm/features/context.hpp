@@ -143,7 +143,7 @@ class Context {
   // k / n_steps(n) of register k % n_steps(n).
   static constexpr Index kSegments = kLanes<std::int32_t>;
   static Index n_steps(Index n) { return (n + kSegments - 1) / kSegments; }
-  // Bytes between the counts of two kernels: whole lines of the cache, and an odd number of these, which spreads them.
+  // Bytes from the counts of one kernel to the next: an odd number of cache lines, which spreads them over the cache.
   static Index count_stride(Index n) { return ((n_steps(n) * kSegments + 63) / 64 | 1) * 64; }
 
   // counts (kKernels, count_stride) <- how many of the last 5 outputs are above the bias at n <= kRows time steps.

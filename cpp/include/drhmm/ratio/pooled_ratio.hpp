@@ -43,8 +43,8 @@ struct ContextMembers {
 // squares alone is a pool of one member. Members of scale 0 are not evaluated.
 class PooledRatio {
  public:
-  // prior, shift (S). novelty: its evidence; if null, novelty has the rest that the kernels leave, at least floor, as
-  // in the paper. trend: the evidence of frames with running means, if the framing has a span.
+  // prior, shift (S). novelty: evidence for the unknown; if null, that is 1 minus the kernel estimates, at least floor,
+  // as in the paper. trend: the evidence of frames with running means, if the framing has a span.
   PooledRatio(Framing framing, Vector prior, double least_ratio, double floor, Vector shift,
               std::optional<PoolMember<KernelEstimate>> kernels, std::optional<PoolMember<AdditiveTables>> additive,
               std::optional<PoolMember<ClassGaussians>> gaussians,
@@ -84,7 +84,7 @@ class PooledRatio {
                         Index n_columns) const;
 
  private:
-  // Whether novelty has the rest that the kernels leave.
+  // Whether the unknown gets 1 minus the kernel estimates, as in the paper.
   bool leaves_novelty(Index n_columns) const { return n_columns > n_states() && !novelty_; }
   // Whether known states are compared. A single one beside the unknown has w_1 = 1, whatever its estimates.
   bool compares(Index n_columns) const { return n_states() > 1 || n_columns == 1 || !novelty_; }

@@ -40,7 +40,7 @@ struct LiveEngine {
 // only `commit` adds it to the sequence.
 class LiveSequence {
  public:
-  // Counting stops here. Only a forged snapshot gets near it.
+  // The count stops here; only a forged snapshot comes near it.
   static constexpr std::int64_t kMostFrames = std::int64_t{1} << 62;
 
   LiveSequence(Index n_columns, Index lag)

@@ -102,7 +102,7 @@ std::vector<char> in_stretches(const RunGroup& run_group, Index width, Index war
   if (n_frames < kFewest * std::max<Index>(width, 8) && !is_forced) return {};
   if (width == 1 && n_frames < 4 * warm_up) return {};
   const std::vector<Stretch> stretches = cut(starts, width, warm_up, kLongest);
-  // A frame in a stretch takes about two fifths of the time of one alone; warm-ups must cost less than that saves.
+  // A frame in a stretch takes about two fifths of the time of a single one; warm-ups must cost less than this saves.
   if (2 * width * n_steps(stretches, width) > 5 * n_frames && !is_forced) return {};
 
   std::vector<Edges> edges(stretches.size());

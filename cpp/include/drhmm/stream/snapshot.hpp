@@ -22,7 +22,7 @@ struct Snapshot {
   std::vector<std::int64_t> dt;                // (rows, kept)
   std::vector<std::int64_t> n_context;         // (rows) samples of the context, if evidence uses it
   std::vector<double> context, last;           // (rows, context_size), (rows, last_size)
-  // Of an alarm; these have no rows without one.
+  // The state of the alarm; empty without one.
   static constexpr Index kWatchCounts = 6 + Watch::kMarks;
   Index n_watched, frame_size;
   std::vector<double> sums;                  // (watched)

@@ -68,7 +68,7 @@ class Streams {
   Row& row(Index i) { return rows_[static_cast<std::size_t>(i)]; }
   const Row& row(Index i) const { return rows_[static_cast<std::size_t>(i)]; }
 
-  // Lets `add` look for a retired row from the first row on.
+  // Makes `add` look for retired rows from the first row again.
   void look_for_retired_rows() { first_free_ = 0; }
 
   // A row for a new sequence: a retired one if there is one, else a new one.

@@ -12,7 +12,7 @@ namespace drhmm {
 // that we free stay in the cache of this thread, one of each small size, out of reach of other threads.
 inline bool make_exception_memory() noexcept {
 #ifdef __GLIBC__
-  constexpr std::size_t kFirst = 4096, kLargest = 512, kStep = 16;  // the data have 32 bytes
+  constexpr std::size_t kFirst = 4096, kLargest = 512, kStep = 16;  // the data take 32 bytes
   for (std::size_t size = kFirst; size > 0; size = size == kFirst ? kLargest : size - kStep) {
     void* volatile block = std::malloc(size);  // volatile: the compiler must keep it
     if (block == nullptr) return false;

@@ -81,7 +81,7 @@ class NearestPower {
   NearestPower() = default;
   explicit DRHMM_INLINE NearestPower(const Lanes<Real>& t) : rounded_(t + Roots<Real>::kRound) {}
   DRHMM_INLINE Lanes<Real> n() const { return rounded_ - Roots<Real>::kRound; }
-  // (1 + r c) 2^n, but exactly 0 where x < least, where n may be anything, and NaN where x is.
+  // (1 + r c) 2^n, but exactly 0 where x < least, whatever n is, and NaN where x is NaN.
   template <bool keeps_nan>
   DRHMM_INLINE Lanes<Real> times(const Lanes<Real>& r, const Lanes<Real>& c, const Lanes<Real>& x, Real least) const {
     const Lanes<Real> root = Roots<Real>::of(rounded_);
@@ -101,7 +101,7 @@ class NearestPower {
   NearestPower() = default;
   explicit DRHMM_INLINE NearestPower(const Lanes<Real>& t) : rounded_(t + kRound) {}
   DRHMM_INLINE Lanes<Real> n() const { return rounded_ - kRound; }
-  // (1 + r c) 2^n, but exactly 0 where x < least, where n may be anything; and NaN where x is, if that is kept.
+  // (1 + r c) 2^n, but exactly 0 where x < least, whatever n is; with keeps_nan, NaN where x is NaN.
   template <bool keeps_nan>
   DRHMM_INLINE Lanes<Real> times(const Lanes<Real>& r, const Lanes<Real>& c, const Lanes<Real>& x, Real least) const {
     // The low bits of n + kRound are n, which is added to the exponent of 1 + r c.
@@ -179,7 +179,7 @@ DRHMM_INLINE void polynomial(const Real (&coefficients)[n_coefficients], const L
 
 }  // namespace detail
 
-// x <- 2^x for n registers of x <= 0, and for x > 0 as for 0; exactly 0 for x below -1021, or -125 in float.
+// x <- 2^x for n registers of x <= 0; x > 0 counts as 0; exactly 0 for x below -1021, or -125 in float.
 template <int n, class Real>
 DRHMM_INLINE void exp2_of_negatives(Lanes<Real>* x) {
   using Nearest = detail::NearestPower<Real>;
@@ -196,8 +196,8 @@ DRHMM_INLINE void exp2_of_negatives(Lanes<Real>* x) {
   for (int i = 0; i < n; ++i) x[i] = nearest[i].template times<false>(fraction[i], c[i], x[i], kLeast);
 }
 
-// x <- e^x for n registers of x <= 0; exactly 0 where that is below double's normal numbers, x < -708. NaN becomes NaN
-// with keeps_nan, or else anything. Relative error below 3e-16.
+// x <- e^x for n registers of x <= 0; exactly 0 where that is below double's normal numbers, x < -708. With keeps_nan,
+// NaN stays NaN; without it, NaN gives any number. Relative error below 3e-16.
 template <int n, bool keeps_nan = true>
 DRHMM_INLINE void exponentials_of(Lanes<double>* x) {
   using Nearest = detail::NearestPower<double>;

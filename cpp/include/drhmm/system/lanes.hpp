@@ -106,8 +106,8 @@ inline void stream(const Lanes<double>& value, double* to) { store<double>(value
 inline void fence_streams() {}
 #endif
 
-// Whether to store n_numbers past the caches from `begin` on: if a second-level cache may not hold them, and a line of
-// the cache begins there. Fetching lines that will be overwritten takes as long as much of the rest.
+// Whether to bypass the caches when storing n_numbers from `begin` on: they may not fit in a second-level cache, and
+// `begin` is aligned to a cache line. It saves fetching lines only to overwrite them, which is slow.
 inline bool is_past_caches(const double* begin, Index n_numbers) {
   constexpr Index kHeld = 1 << 20, kLineOfCache = 64;  // bytes
   return n_numbers * Index{sizeof(double)} > kHeld && reinterpret_cast<std::uintptr_t>(begin) % kLineOfCache == 0;

@@ -10,7 +10,7 @@
 
 namespace drhmm {
 
-// An object that is made on first use. Without a lock, which a fork could copy while it is held.
+// An object that is made on first use. It uses no lock: a fork could copy one that is held.
 template <class Thing>
 class Lazy {
  public:

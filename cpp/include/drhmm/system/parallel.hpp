@@ -60,7 +60,7 @@ void parallel_for(Index n, int n_threads, const Task& task) {
   threads.reserve(static_cast<std::size_t>(n_workers - 1));
   try {
     for (Index k = 1; k < n_workers; ++k) {
-      // Held until the thread is counted and moved, so that it cannot end before.
+      // Held until the thread is counted and moved, so that it cannot end earlier.
       const std::lock_guard<std::mutex> creating(mutex);
       threads.emplace_back([&] {
         if (make_exception_memory()) work();  // if not, the other threads do its work
