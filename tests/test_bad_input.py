@@ -59,7 +59,7 @@ FIT = {
     "an id that is NaN": (
         (X, Y),
         {"sequence_id": [0.0] * 7 + [np.nan] * 53},
-        "sequence_id has nan at row 7: there is no",
+        "sequence_id has nan at row 7: the sequence is missing",
     ),
     "an id that is None": ((X, Y), {"sequence_id": [1] * 3 + [None] * 57}, "sequence_id has None at row 3"),
     "an id that is NaN among text": ((X, Y), {"sequence_id": ["a"] * 59 + [np.nan]}, "sequence_id has nan at row 59"),
@@ -446,7 +446,7 @@ class TestTables:
     def test_an_evaluation_without_labels(self, remembering):
         with pytest.raises(ValueError, match=r"df has no column 'place'; .* name another with label=$"):
             dataframes.evaluate(remembering, ROWS.drop(columns="place"))
-        with pytest.raises(ValueError, match="an evaluation needs true labels, name their column"):
+        with pytest.raises(ValueError, match="an evaluation needs true labels: name their column"):
             dataframes.evaluate(remembering, ROWS, label=False)
 
     def test_text_instead_of_a_list_of_columns(self, remembering):

@@ -956,9 +956,9 @@ BAD_CALLS = {
     "npy as npz": ("predict model.drhmm npy.npz", "npy.npz: not an npz file"),
     "npz with equal names": ("predict model.drhmm equal.npz", "two columns have the name 'speed'"),
     "npz with a second column": ("predict model.drhmm second.npz", "there are two columns 'speed'"),
-    "npz without a time": ("predict model.drhmm nat.npz --time t --no-sequence", "row 0: there is no time"),
+    "npz without a time": ("predict model.drhmm nat.npz --time t --no-sequence", "row 0: the time is missing"),
     "picoseconds": ("predict model.drhmm fine.npz --time t --no-sequence", "column 't': times in units of ps"),
-    "missing sequences": ("predict model.drhmm ids.csv --sequence id --no-time", "ids.csv, line 3, column 'id': there"),
+    "missing sequences": ("predict model.drhmm ids.csv --sequence id --no-time", "csv, line 3, column 'id': the seq"),
     "names twice": (
         "stream model.drhmm --header --columns 'speed,heart rate'",
         "--header and --columns do not go together",

@@ -236,7 +236,7 @@ class TestFit:
             ({"class_weight": "balanced"}, {}, {}, "class_weight='balanced' needs all data at once"),
             ({"window": 0}, {}, {}, "window must be at least 1"),
             ({}, {}, {"label": "state"}, "ddf has no column 'state'; there are x, y, second, person, label"),
-            ({}, {"second": np.nan}, {"time": "second"}, "column 'second', row 20: there is no time"),
+            ({}, {"second": np.nan}, {"time": "second"}, "column 'second', row 20: the time is missing"),
             ({}, {}, {"features": ["x", "label"]}, "the column 'label' is named twice"),
             ({}, {}, {"step": 2.0}, "step=2.0 goes with time"),
             ({}, {}, {"time": "second", "step": 0.0}, r"step must be in \(0, inf\), got 0.0"),

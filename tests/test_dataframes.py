@@ -80,11 +80,11 @@ class TestTablesIn:
 
     def test_a_sequence_that_is_null_is_refused(self, make):
         table = make({"bed": [1] * 60 + [None] * 140})
-        with pytest.raises(ValueError, match=r"sequence_id has (nan|None) at row 60: there is no sequence"):
+        with pytest.raises(ValueError, match=r"sequence_id has (nan|None) at row 60: the sequence is missing"):
             DensityRatioHMM(**SETTINGS).fit(make(COLUMNS), Y, sequence_id=table["bed"])
 
     def test_a_sequence_that_is_na_is_refused(self, nameless):
-        with pytest.raises(ValueError, match="sequence_id has <NA> at row 199: there is no sequence"):
+        with pytest.raises(ValueError, match="sequence_id has <NA> at row 199: the sequence is missing"):
             nameless.predict(X, sequence_id=pd.Series([1] * 199 + [pd.NA], dtype=object))
 
     @pytest.mark.parametrize("missing", [3, 60])
@@ -374,8 +374,8 @@ class TestPredictFrame:
             ({}, {"time": "second"}, "column 'second', row 1: time does not increase: 0 after 0"),
             ({}, {"method": "best"}, "method must be one of"),
             ({}, {"lag": 2, "method": "filter"}, "lag=2 goes with method='smooth'"),
-            ({"second": [None] + [1.0] * 199}, {"time": "second"}, "column 'second', row 0: there is no time"),
-            ({"bed": [1] * 3 + [None] * 197}, {"sequence": "bed"}, "column 'bed', row 3: there is no sequence"),
+            ({"second": [None] + [1.0] * 199}, {"time": "second"}, "column 'second', row 0: the time is missing"),
+            ({"bed": [1] * 3 + [None] * 197}, {"sequence": "bed"}, "column 'bed', row 3: the sequence is missing"),
         ],
     )
     def test_mistakes_are_named(self, make, model, change, arguments, message):
@@ -385,7 +385,7 @@ class TestPredictFrame:
 
     def test_a_sequence_that_is_nan_is_named(self, model):
         table = pl.DataFrame({**COLUMNS, "bed": [1.0] * 5 + [float("nan")] * 195})
-        with pytest.raises(ValueError, match="column 'bed' has nan at row 5: there is no sequence"):
+        with pytest.raises(ValueError, match="column 'bed' has nan at row 5: the sequence is missing"):
             predict(model, table, sequence="bed")
 
     def test_a_missing_feature_is_named(self, make, model):

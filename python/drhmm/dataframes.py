@@ -215,7 +215,7 @@ def evaluate(
     fitted, frame = fitted_model(model), as_frame(df)
     column = remembered(fitted, "label", label, frame.columns, index=index_of(frame))
     if column is None and "label" in remembered_columns(fitted):
-        raise ValueError("label: an evaluation needs true labels, name their column with label=")
+        raise ValueError("an evaluation needs true labels: name their column with label=")
     if column is None:
         raise ValueError("the model stores no label column: give label")
     sequences, columns = read_rows(

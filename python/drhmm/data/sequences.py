@@ -328,7 +328,7 @@ def group(sequence_id: Any, n_rows: int, name: str = "sequence_id") -> tuple[npt
     if ids.shape != (n_rows,):
         raise ValueError(f"{name} must have one value per row: shape {(n_rows,)}, got {ids.shape}")
     for row in np.flatnonzero(is_missing(ids)):
-        raise ValueError(f"{name} has {ids[row]!s} at row {row}: there is no sequence")
+        raise ValueError(f"{name} has {ids[row]!s} at row {row}: the sequence is missing")
     first, codes = numbered_by_appearance(ids, name)
     lengths = [int(count) for count in np.bincount(codes, minlength=len(first))]
     if np.all(np.diff(codes) >= 0):

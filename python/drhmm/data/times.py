@@ -258,7 +258,7 @@ def gaps(times: npt.NDArray[Any], lengths: Lengths, step: float, name: str) -> S
                 raise TimeError(_backwards(*pair), row)
             if now[place] > before[place]:
                 raise TimeError(_too_many(*pair, part[place], step), row)
-            raise TimeError(f"there is no time: {now[place]} after {before[place]}", row)
+            raise TimeError(f"the time is missing: {now[place]} after {before[place]}", row)
         steps[begin : begin + BLOCK] = part
     _warn_of_unsuitable_step(steps, step, times.dtype.kind in "OMm", name)
     dt = np.ones(len(times), dtype=np.int64)

@@ -57,7 +57,7 @@ def read_sequences(
     samples = _samples(frame, columns.features) if samples is None else samples
     order, lengths = None, [len(samples)]
     if columns.sequence is not None:
-        _refuse_nulls(frame[columns.sequence], "there is no sequence")
+        _refuse_nulls(frame[columns.sequence], "the sequence is missing")
         order, lengths = group(frame[columns.sequence].to_numpy(), len(samples), f"column {columns.sequence!r}")
     sequences = as_sequences(samples if order is None else samples[order], lengths)
     sequences, step = replace(sequences, order=order), columns.step
@@ -122,7 +122,7 @@ def times_of(series: nw.Series[Any]) -> npt.NDArray[Any]:
     """Read times as numbers, dates or durations of numpy, exactly up to fractions."""
     nw = narwhals()
     dtype = series.dtype
-    _refuse_nulls(series, "there is no time")
+    _refuse_nulls(series, "the time is missing")
     if dtype == nw.Date:
         series, dtype = series.cast(nw.Datetime("us")), nw.Datetime("us")
     if dtype == nw.Datetime:
