@@ -167,9 +167,9 @@ def _add_fit(commands: Commands) -> None:
     group = command.add_argument_group("novelty")
     group.add_argument("--novelty", action="store_true", help="add a state for the unknown")
     group.add_argument("--novelty-rate", type=float, help="probability that it begins at a time step; 0.001 by default")
-    group.add_argument("--novelty-duration", type=float, help="its mean duration in time steps; 50 by default")
+    group.add_argument("--novelty-duration", type=float, help="mean duration of the unknown in steps; 50 by default")
     group = command.add_argument_group("computing")
-    group.add_argument("--seed", type=int, default=0, help="seed of everything random")
+    group.add_argument("--seed", type=int, default=0, help="random seed")
     group.add_argument("--threads", type=int, help="threads; all cores by default")
     group.add_argument("--quiet", action="store_true", help="no progress bar")
 
@@ -254,8 +254,8 @@ def _add_explain(commands: Commands) -> None:
     what = command.add_mutually_exclusive_group(required=True)
     what.add_argument("--row", type=int, metavar="N", help="the row to explain; the first is 0")
     what.add_argument("--columns", action="store_true", help="rank the columns by importance")
-    command.add_argument("--frames", type=int, default=200, metavar="N", help="the most rows for --columns")
-    command.add_argument("--seed", type=int, default=0, help="seed of these rows")
+    command.add_argument("--frames", type=int, default=200, metavar="N", help="number of rows for --columns, at most")
+    command.add_argument("--seed", type=int, default=0, help="seed for drawing these rows")
 
 
 def _add_suggest(commands: Commands) -> None:
@@ -276,7 +276,7 @@ def _add_suggest(commands: Commands) -> None:
     )
     add("--stretches", type=int, default=10, metavar="N", help="number of stretches, at most")
     add("--length", type=int, default=10, metavar="N", help="rows of a stretch")
-    add("--seed", type=int, default=0, help="seed of the compared rows, 3,000 at most")
+    add("--seed", type=int, default=0, help="seed for drawing at most 3,000 rows to compare")
     add("--output", type=Path, help="the table to write; CSV on standard output by default")
 
 
@@ -360,7 +360,7 @@ def _add_demo(commands: Commands) -> None:
     add("--noise", type=float, default=0.25, help="standard deviation of the noise")
     add("--train", type=int, default=200, help="training windows of each regime")
     add("--frames", type=int, default=1000, help="length of the test sequence")
-    add("--seed", type=int, default=0, help="seed of everything random")
+    add("--seed", type=int, default=0, help="random seed")
 
 
 def _show_warning(command: str, message: Warning | str, *_: object) -> None:

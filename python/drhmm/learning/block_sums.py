@@ -143,7 +143,7 @@ def pooled_evidence_of(model: Model) -> PooledEvidence:
 
 
 def _comparable(setting: Any) -> Any:
-    """Convert a setting for ==; ratio sources and RandomStates become their types.
+    """Make a setting comparable; ratio sources and RandomStates become their types.
 
     The settings of a source are compared by name, and a RandomState changes with every use.
     """

@@ -40,7 +40,7 @@ MOST_ORDERED = 7
 def best_starts(job: Job, candidates: list[Array], n_starts: int, n_trials: int) -> list[Array]:
     """Return the `n_starts` candidates with the largest gain after some iterations.
 
-    If there are labels, the last candidate is theirs and always kept, as the first: its states match the labels.
+    The last candidate starts from the labels, if any. It is kept and comes first, as its states match the labels.
     """
     learner, training, rules, settings = job
     update = learner.updates(training.task(training.one_hot()), paper=settings.paper, search=False)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from .features import Array
 
-#: Which of several matrices leads to each frame; the first entry does not count.
+#: The index of the matrix that leads to each frame; the first entry is ignored.
 Which = npt.NDArray[np.int64] | None
 
 
