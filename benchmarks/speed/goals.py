@@ -67,7 +67,7 @@ def main():
     table = ["| job | range | slope of the last three |", "|---|---|---|"]
     report.add(["## Growth", "", "![Time against size](growth.png)", "", *table, *growth(options.output, scale), ""])
     if not options.quick:
-        report.add([*instruction_lines(), (HERE / "PROFILES.md").read_text()])
+        report.add([*instruction_lines(), (HERE / "BY_HAND.md").read_text()])
     print(report.text())
 
 
