@@ -260,10 +260,11 @@ SequenceStatus Chain::fixed_lag(const Evidence& evidence, const std::vector<Inde
     const LiveEngine engine = engine_->live();
     const Index begin = starts.start(k), n_frames = starts.start(k + 1) - begin, own_lag = std::min(lag, n_frames - 1);
     LiveSequence sequence(n_columns_, own_lag);
+    const Index between_checks = std::max<Index>(kFramesBetweenChecks / (own_lag + 1), 1);
     std::vector<double> unused(static_cast<std::size_t>(n_columns_));
     Status status;
     for (Index t = 0; t < n_frames && status.ok(); ++t) {
-      if (t % kFramesBetweenChecks == 0) check_interruption();
+      if (t % between_checks == 0) check_interruption();
       const Index frame = begin + t;
       double* const out = t >= own_lag ? posteriors + (frame - own_lag) * n_columns_ : unused.data();
       bool has_answer = false;
@@ -275,6 +276,7 @@ SequenceStatus Chain::fixed_lag(const Evidence& evidence, const std::vector<Inde
       }
     }
     for (Index back = own_lag - 1; back >= 0 && status.ok(); --back) {
+      if (back % between_checks == 0) check_interruption();
       status = sequence.posterior(engine, back, posteriors + (begin + n_frames - 1 - back) * n_columns_);
     }
     return status;
