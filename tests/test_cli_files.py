@@ -288,7 +288,7 @@ class TestAdvice:
     def test_periods_for_times(self, model):
         table = pd.DataFrame(COLUMNS).assign(second=pd.period_range("2026-01-01", periods=ROWS))
         with pytest.raises(
-            ValueError, match=r"column 'second' holds period\[D\], and times are numbers or dates; make "
+            ValueError, match=r"column 'second' holds period\[D\], and times are numbers or dates; convert it "
         ):
             dataframes.predict(model, table)
 
