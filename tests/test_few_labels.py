@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from drhmm import DensityRatioHMM
 from drhmm.chain.transitions import chain_rules
 from drhmm.cli import main
-from drhmm.datasets import blobs, rings
+from drhmm.datasets import accelerometer, blobs, rings
 from drhmm.learning.em_starts import best_starts, starts_from_features
 from drhmm.learning.few_labels import _comparison, _folds, _runs
 from drhmm.learning.labelled import Job
@@ -58,7 +58,9 @@ class TestDecision:
     def test_rows_without_labels_are_not_used_where_they_mislead(self):
         X, y = misleading()
         labels = np.where(np.arange(400) % 100 < 40, y, -1)
-        auto, use = (DensityRatioHMM(random_state=0, unlabelled=name).fit(X, labels) for name in ("auto", "use"))
+        auto, use = (
+            DensityRatioHMM(random_state=0, unlabelled=name, context=None).fit(X, labels) for name in ("auto", "use")
+        )
         assert auto.unlabelled_reason_.startswith("unlabelled rows were not used: hidden labels are predicted better")
         assert auto.score(X, y) > use.score(X, y) + 0.05
         assert auto.unlabelled_reason_ in auto.model_.summary()
@@ -113,12 +115,28 @@ class TestLabelledRowsAlone:
     def test_is_the_fit_of_these_rows_with_each_stretch_a_sequence(self):
         X, y = blobs(600, random_state=0)
         labels = np.where(np.arange(600) % 100 < 60, y, -1)
-        alone = DensityRatioHMM(random_state=0, standardize=False, unlabelled="ignore").fit(X, labels)
+        alone = DensityRatioHMM(random_state=0, standardize=False, context=None, unlabelled="ignore").fit(X, labels)
         kept = labels >= 0
         same = DensityRatioHMM(random_state=0, standardize=False, context=None, durations="geometric").fit(
             X[kept], y[kept], lengths=[60] * 6
         )
         np.testing.assert_allclose(alone.predict_proba(X), same.predict_proba(X), atol=1e-9)
+
+    def test_one_unknown_label_keeps_the_context(self):
+        X, y = accelerometer(1500, random_state=0)
+        new, truth = accelerometer(1500, random_state=1)
+        labels = np.array(y, dtype=object)
+        labels[700] = None
+        complete, partly = (DensityRatioHMM(random_state=0).fit(X, list(known)) for known in (y, labels))
+        assert partly.unlabelled_reason_.startswith("unlabelled rows were not used")
+        assert partly.score(new, truth) > complete.score(new, truth) - 0.02
+
+    def test_the_context_sees_the_rows_between_labels(self):
+        codes = np.repeat([0, -1, 1, 0, -1, 1], 10)
+        whole = training_frames(codes, 2, [30, 30]).taken(codes >= 0).whole
+        assert whole.lengths == [30, 30]
+        assert_array_equal(whole.rows, np.flatnonzero(codes >= 0))
+        assert_array_equal(whole.codes, codes)
 
     def test_transitions_of_single_labels_come_from_all_rows(self):
         X, y = blobs(600, random_state=0)

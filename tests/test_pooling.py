@@ -73,6 +73,8 @@ class TestMembers:
             "kernel",
             "additive",
             "gaussian",
+            "context",
+            "ahead",
         }
 
     def test_the_novelty_of_the_paper_has_kernels_alone(self):

@@ -70,11 +70,11 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
     context : int, "auto" or None
         Features of the past of a time step: means, spreads and changes of its columns over windows, and convolutions,
         as a further member of the pool. "auto": windows of 5, 17 and 65 samples up to twice the mean stay,
-        if labels are complete. An integer: the longest window, in time steps. None: no such features.
+        where labels have labelled neighbours. An integer: the longest window, in time steps. None: no such features.
     durations : {"auto", "geometric", "negative-binomial"}
         Distribution of the stays in each state. Stays of a plain chain are geometric: the shortest are the most
         frequent. "negative-binomial" learns the shape of each distribution, and keeps the shapes only if they label
-        held-out sequences better than geometric stays; "auto" only if they are clearly better and labels are complete.
+        held-out sequences better than geometric stays; "auto" only if they are clearly better, and never for EM.
     min_duration : int, dict or array of shape (S,), optional
         The shortest stay, in time steps: for all classes, by label, or for each. The first and the last stay of a
         sequence may be cut. Shorter stays in a fully labelled y, and mean stays below the minimum, are raised to it.
@@ -291,7 +291,7 @@ class DensityRatioHMM(FittedAnswers, ClassifierMixin, BaseEstimator):  # type: i
         if self.class_weight is not None:
             known = np.arange(len(classes)) if codes is None else codes[codes != UNKNOWN]
             weights = class_weights(self.class_weight, classes, known)
-        auto = self.durations == "auto" and (codes is None or (codes != UNKNOWN).all()) and self.min_duration is None
+        auto = self.durations == "auto" and (codes is None or (codes != UNKNOWN).any()) and self.min_duration is None
         auto = auto and self.transition_temper == "cv" and self.transmat is None and self.class_weight is None
         learned = self.durations == "negative-binomial" or auto
         stays = DurationRules(learned, minimum_stays(self.min_duration, classes))

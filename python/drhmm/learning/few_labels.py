@@ -43,19 +43,27 @@ def learn_partly_labelled(
     other half alone: -log max(posterior, .01), averaged over the rows of a run, then over runs.
     """
     if unlabelled == "auto":
-        use, reason = _verdict(job, framing, copy.deepcopy(random_state))
+        state = random_state.get_state()
+        use, reason = _verdict(job, framing, random_state)
+        random_state.set_state(state)  # the model is that of asking for the verdict
     else:
         use, reason = unlabelled == "use", "as asked"
     words = f"unlabelled rows were {'' if use else 'not '}used: {reason}"
     if use:
-        return learn_unlabelled(job, random_state), job.training, words
+        return learn_unlabelled(_for_em(job), random_state), job.training, words
     return *_learn_base(job, framing), words
+
+
+def _for_em(job: Job) -> Job:
+    """The job for EM, which has geometric stays unless other ones are asked for."""
+    return job._replace(rules=job.rules.without_shapes) if job.settings.cautious_shapes else job
 
 
 def _learn_base(job: Job, framing: Framing) -> tuple[Learned, TrainingFrames]:
     """Learn from the labelled rows alone; neighbouring rows form sequences.
 
-    If most labelled rows have no labelled neighbour, transitions are learned from all rows with the evidence fixed.
+    The context sees the rows between them, too. If most labelled rows have no labelled neighbour, there are no context
+    and no shapes of durations, and transitions are learned from all rows with the evidence fixed.
     """
     learner, training, rules, settings = job
     alone = training.taken(training.codes != UNKNOWN)
@@ -65,8 +73,11 @@ def _learn_base(job: Job, framing: Framing) -> tuple[Learned, TrainingFrames]:
             for name in ("sigma", "rho"):
                 if isinstance(getattr(source, name, None), str):
                     setattr(source, name, "default")
-    learned = learn_labelled(Job(learner, alone, replace(rules, initial=None), replace(settings, context=None)))
-    if 2 * sum(length for length in alone.lengths if length > 1) >= alone.n_rows or rules.transmat is not None:
+    has_neighbours = 2 * sum(length for length in alone.lengths if length > 1) >= alone.n_rows
+    if not has_neighbours:
+        rules, settings = _for_em(job).rules, replace(settings, context=None)
+    learned = learn_labelled(Job(learner, alone, replace(rules, initial=None), settings))
+    if has_neighbours or rules.transmat is not None:
         return learned, alone
     choice = replace(learned.choice, temper=1.0)
     model = _model(replace(learned, choice=choice), alone, framing)
@@ -104,7 +115,7 @@ def _verdict(job: Job, framing: Framing, random_state: RandomState) -> tuple[boo
             codes[hidden] = UNKNOWN
             part = job._replace(training=training.relabelled(codes), settings=quiet)
             try:
-                both = (learn_unlabelled(part, random_state), part.training), _learn_base(part, framing)
+                both = (learn_unlabelled(_for_em(part), random_state), part.training), _learn_base(part, framing)
             except ValueError as error:  # the source needs more rows
                 return True, f"half of the labels are too few to learn from alone ({error})"
             for way, (learned, own) in enumerate(both):

@@ -141,7 +141,7 @@ def learn_labelled(job: Job) -> Learned:
     past = None
     if can_judge and settings.context is not None and settings.evidence_scale is None:
         past = settings.context(training.n_rows / smoothing.n_runs)
-        trained = [*trained, *learn_context_members(training, past, task, settings.floor)]
+        trained = [*trained, *learn_context_members(training.whole, past, task, settings.floor)]
 
     last: Choice | None = None
 

@@ -66,6 +66,8 @@ class TrainingFrames:
         State of every row, complete or not; -1 where unknown.
     """
 
+    _whole: TrainingFrames | None = None
+
     def __init__(
         self, sequences: Sequences, framing: Framing, codes: Codes, n_states: int, weights: Array | None
     ) -> None:
@@ -87,7 +89,7 @@ class TrainingFrames:
     def relabelled(self, codes: Codes) -> TrainingFrames:
         """Return the same frames with other labels."""
         part = copy.copy(self)
-        part.codes = codes
+        part.codes, part._whole = codes, None
         part.folds = folds_of(self.sequence[self.rows], codes[self.rows], self.n_states)
         return part
 
@@ -100,7 +102,16 @@ class TrainingFrames:
         part.frames, part.samples = np.ascontiguousarray(self.frames[own]), self.samples[places]
         part.weights = np.ascontiguousarray(self.weights[own])
         part.given_weights = None if self.given_weights is None else part.weights
-        return part.relabelled(self.codes[places])
+        part = part.relabelled(self.codes[places])
+        whole = part._whole = copy.copy(part)
+        whole.samples, whole.lengths = self.samples, self.lengths
+        whole.rows, whole.codes = self.rows[own], np.where(chosen, self.codes, UNKNOWN)
+        return part
+
+    @property
+    def whole(self) -> TrainingFrames:
+        """The same frames in the sequences from which they were taken."""
+        return self if self._whole is None else self._whole
 
     @property
     def n_rows(self) -> int:
