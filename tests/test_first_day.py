@@ -201,7 +201,7 @@ def test_drhmm_rename_replaces_the_file_or_writes_another(found, tmp_path):
     ("labels", "problem"),
     [
         ({3: "calm"}, r"labels has 3, which is not a label of the model: \[0, 1, 2\]"),
-        ({0: "calm"}, "labels does not rename 1, but gives other states text: give every state a name"),
+        ({0: "calm"}, "the new labels are partly text, but 1 would be 1: give every state a text"),
         ({0: 1}, "labels gives 1 to 2 states: their names must differ"),
         ({0: "calm", 1: "", 2: "crash"}, "labels has '' as a name, which stands for an unknown label"),
         ({0: None}, "labels has None as a name, which stands for an unknown label"),

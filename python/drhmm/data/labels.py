@@ -205,7 +205,9 @@ def renamed(classes: npt.NDArray[Any], labels: Mapping[Any, Any]) -> npt.NDArray
     found = [labels.get(label, label) for label in known]
     if len({isinstance(label, str) for label in found}) > 1:
         left = next(label for label in known if not isinstance(labels.get(label, label), str))
-        raise ValueError(f"labels does not rename {left!r}, but gives other states text: give every state a name")
+        raise ValueError(
+            f"the new labels are partly text, but {left!r} would be {labels.get(left, left)!r}: give every state a text"
+        )
     values = as_values(found, "labels")
     nameless = ~is_known(values, allow_one=True, unknown=None) | np.array([label == "" for label in found])
     if nameless.any():

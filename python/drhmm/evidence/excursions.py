@@ -15,11 +15,12 @@ HIGHEST = 230.0
 
 @dataclass(frozen=True)
 class Excursions(FrozenArrays):
-    """Excursions of normal frames: log w_* wherever c_t is above 0, for alarms.
+    """Excursions of normal frames: runs that add up to evidence for the unknown.
 
-    c_t = max(0, c_{t-1} + log w_*). Rows of ``places`` (n, 3) are excursions in order: sequence, first time step and
-    number of frames. ``values`` holds their log w_* one after the other. Some excursions no higher than ``least`` were
-    dropped. There were ``n_frames`` normal frames; ``n_outliers`` more were left out.
+    An excursion lasts while c_t = max(0, c_{t-1} + log w_*) is above 0. Rows of ``places`` (n, 3) are excursions in
+    order: sequence, first time step and number of frames. ``values`` holds their log w_* one after the other. Some
+    excursions no higher than ``least`` were dropped. There were ``n_frames`` normal frames; ``n_outliers`` more were
+    left out.
     """
 
     values: Array

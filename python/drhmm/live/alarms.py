@@ -106,7 +106,8 @@ class AlarmHealth(_Rounded):
         return self.pvalue >= TOO_UNLIKELY
 
     def __str__(self) -> str:
-        found = f"{self.n_alarms} alarms in {self.n_steps} time steps, {self.expected:.3g} were promised"
+        alarms = "1 alarm" if self.n_alarms == 1 else f"{self.n_alarms} alarms"
+        found = f"{alarms} in {self.n_steps} time steps, {self.expected:.3g} were promised"
         if self.is_good:
             return found
         return (

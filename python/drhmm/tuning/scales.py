@@ -52,8 +52,11 @@ TOLERANCE = {"smooth": 1e-6, "filter": 1e-5, "frame": 1e-5}
 #: Powers of two as factors of the scales of a plain chain: the starts for a chain with shapes of durations.
 NEAR_STEPS = range(0, -5, -1)
 
-#: The same for another kind of answer, and the least scale at the start, as a share of the usual one.
-AFTER_STEPS, LEAST_START = range(2, -2, -1), 0.125
+#: Powers of two as factors of the scales for smoothing: the starts for filtering and single frames.
+AFTER_STEPS = range(2, -2, -1)
+
+#: The least scale at the start, as a share of the usual one.
+LEAST_START = 0.125
 
 #: Decrease of the objective required of shapes, in units of the square root of the number of runs.
 SHAPE_LEAD = 0.25
