@@ -624,6 +624,13 @@ class TestUnknownLabels:
     X, Y = blobs(0)
     SETTINGS: ClassVar = {**QUICK, "n_basis": 30, "random_state": 0, "max_iter": 5, "tol": 0.1}
 
+    @pytest.mark.parametrize("missing", ["NA", "nan"])
+    def test_text_that_may_stand_for_them_is_named(self, missing):
+        labels = np.where(self.Y == 0, missing, "on")
+        with pytest.warns(UserWarning, match=rf"y has the class '{missing}' in {(self.Y == 0).sum()} rows; if it"):
+            fitted = DensityRatioHMM(**self.SETTINGS).fit(self.X, labels)
+        assert missing in fitted.classes_
+
     @pytest.mark.parametrize("labels", [[-1, 0, 1], [-2, -1, 0]])
     def test_that_may_be_a_class_are_named(self, labels):
         with pytest.warns(UserWarning, match=r"y has -1 in \d+ rows, which stands for an unknown label; if"):

@@ -18,6 +18,9 @@ Codes = npt.NDArray[np.int64]
 
 UNKNOWN = -1
 
+#: Texts that often stand for an unknown label in files.
+MISSING = ("NA", "N/A", "nan", "NaN", "None", "null", "NULL")
+
 #: The fewest rows for recognising a shuffled order, and the standard errors allowed for chance.
 FEWEST_SHUFFLED, SURE = 300, 3.0
 
@@ -101,8 +104,14 @@ def is_known(labels: npt.NDArray[Any], allow_one: bool, unknown: Any = "auto") -
     return known
 
 
-def _warn_of_lost_class(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_]) -> None:
-    """Warn if -1 among integers may be a class: with 0 and 1, or with -2."""
+def _warn_of_doubtful_labels(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_]) -> None:
+    """Warn of classes that may be unknown labels, and of -1 beside 0 and 1 or -2, which may be a class."""
+    for name in MISSING if labels.dtype.kind in "OU" else ():
+        if n_rows := int((labels == name).sum()):
+            warn(
+                f"y has the class {name!r} in {n_rows} rows; if it stands for an unknown label, use None or an empty "
+                "field; otherwise confirm with unknown=None"
+            )
     if labels.dtype.kind != "i" or known.all():
         return
     classes = np.unique(labels[known]).tolist()
@@ -122,7 +131,7 @@ def learn_classes(
         return labels[:0], np.full(len(labels), UNKNOWN, dtype=np.int64)
     if isinstance(unknown, str) and unknown == "auto":
         _refuse_two_unknowns(labels, known, sequences)
-        _warn_of_lost_class(labels, known)
+        _warn_of_doubtful_labels(labels, known)
     values = labels[known]
     try:
         classes, codes = np.unique(values, return_inverse=True)
