@@ -157,13 +157,12 @@ class Dense {
     } else {
       constexpr Index kSome = 8;
       for (Index first = 0; first < n_; first += kSome) {
-        Value sums[kSome];
-        for (Index j = 0; j < kSome; ++j) sums[j] = Value{};
+        const Index count = std::min(kSome, n_ - first);
+        Value sums[kSome]{};
         for (Index i = 0; i < n_; ++i) {
           const Value x = weighing == Weighing::before ? in[i] * w[i] : in[i];
-          for (Index j = 0; j < kSome; ++j) sums[j] += x * matrix[i * stride_ + first + j];
+          for (Index j = 0; j < count; ++j) sums[j] += x * matrix[i * stride_ + first + j];
         }
-        const Index count = std::min(kSome, n_ - first);
         for (Index j = 0; j < count; ++j) {
           out[first + j] = weighing == Weighing::after ? sums[j] * w[first + j] : sums[j];
         }
