@@ -107,7 +107,7 @@ def is_known(labels: npt.NDArray[Any], allow_one: bool, unknown: Any = "auto") -
 def _warn_of_doubtful_labels(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_]) -> None:
     """Warn of classes such as "NA", and of -1 beside 0 and 1 or -2, a class perhaps."""
     for name in MISSING if labels.dtype.kind in "OU" else ():
-        if n_rows := int((labels == name).sum()):
+        if n_rows := int((labels[known] == name).sum()):
             warn(
                 f"y has the class {name!r} in {n_rows} rows; if it stands for an unknown label, use None or an empty "
                 "field; otherwise confirm with unknown=None"
