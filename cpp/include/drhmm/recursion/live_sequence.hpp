@@ -141,6 +141,10 @@ class LiveSequence {
       dt_[static_cast<std::size_t>(slot)] = frames[k].dt;
       status = is_wide ? restore_in(*engine.wide, wide_, slot, frames[k])
                        : restore_in(*engine.narrow, narrow_, slot, frames[k]);
+      if (status.ok() && !is_wide) {  // evidence too far apart for Scaled never becomes a frame
+        std::vector<Scaled> unused(static_cast<std::size_t>(engine.wide->column_stride()));
+        status = reweigh(*engine.wide, frames[k], unused.data());
+      }
     }
     return status;
   }
@@ -202,14 +206,21 @@ class LiveSequence {
   template <class Value>
   Status restore_in(LiveSteps<Value>& steps, Slots<Value>& slots, Index slot, const Kept& frame) {
     slots.fit(steps, n_slots());
-    // Weights depend on the reachable columns. One with message 0 has weight 0: its evidence excludes it.
-    Value* const m = slots.message(slot);
-    std::vector<Value> reach(static_cast<std::size_t>(slots.stride), Value(0));
     for (std::size_t i = 0; i < frame.message.size(); ++i) {
-      m[i] = Value(frame.message[i].times_power_of_two(is_scaled<Value> ? 0 : 490));
+      slots.message(slot)[i] = Value(frame.message[i].times_power_of_two(is_scaled<Value> ? 0 : 490));
+    }
+    return reweigh(steps, frame, slots.weight(slot));
+  }
+
+  // weights (columns) <- those of a frame. They depend on the reachable columns: a column with message 0 has weight 0,
+  // as its evidence excludes it.
+  template <class Value>
+  static Status reweigh(LiveSteps<Value>& steps, const Kept& frame, Value* weights) {
+    std::vector<Value> reach(static_cast<std::size_t>(steps.stride()), Value(0));
+    for (std::size_t i = 0; i < frame.message.size(); ++i) {
       reach[i] = frame.message[i] > Scaled(0) ? Value(1) : Value(0);
     }
-    return steps.forward(frame.evidence.data(), 0, reach.data(), slots.weight(slot));
+    return steps.forward(frame.evidence.data(), 0, reach.data(), weights);
   }
 
   void widen(const LiveEngine& engine) {
