@@ -120,11 +120,12 @@ def stream_row(scale, repeats):
 
 def novelty_row(scale, repeats):
     """Watching eight correlated sensors in which nothing is wrong: one known state, and the unknown."""
-    normal, _ = sensors(3000, faults=(), random_state=0)
+    # In a random order, so that evidence has no running means.
+    normal = np.random.RandomState(0).permutation(sensors(3000, faults=(), random_state=0)[0])
     model = DensityRatioHMM(1, novelty=True, random_state=0).fit(normal).model_
     n_frames = max(300, 3000 // scale)
     samples = list(sensors(n_frames, faults=(), random_state=1)[0])
-    evidence_, n_columns = model.evidence.novelty, normal.shape[1]
+    evidence_, n_columns = model.evidence.novelty.now, normal.shape[1]
     framing, densities = model.evidence.framing, evidence_.densities
     precision = densities.gaussian_whitening.T @ densities.gaussian_whitening
     covariances = np.linalg.inv(precision).reshape(1, n_columns, n_columns)
