@@ -106,15 +106,16 @@ def is_known(labels: npt.NDArray[Any], allow_one: bool, unknown: Any = "auto") -
 
 def _warn_of_doubtful_labels(labels: npt.NDArray[Any], known: npt.NDArray[np.bool_]) -> None:
     """Warn of classes such as "NA", and of -1 beside 0 and 1 or -2, a class perhaps."""
+    values = labels[known]
     for name in MISSING if labels.dtype.kind in "OU" else ():
-        if n_rows := int((labels[known] == name).sum()):
+        if n_rows := int((values == name).sum()):
             warn(
                 f"y has the class {name!r} in {n_rows} rows; if it stands for an unknown label, use None or an empty "
                 "field; otherwise confirm with unknown=None"
             )
     if labels.dtype.kind != "i" or known.all():
         return
-    classes = np.unique(labels[known]).tolist()
+    classes = np.unique(values).tolist()
     if classes == [0, 1] or classes[0] < UNKNOWN:
         warn(
             f"y has -1 in {int((~known).sum())} rows, which stands for an unknown label; if -1 is a class, use "
